@@ -27,6 +27,8 @@
 #include "daemon/clients/listener.h"
 #include "daemon/config/config_read.h"
 #include "daemon/config/options.h"
+#include "daemon/memory/keeper.h"
+#include "daemon/memory/keeping.h"
 #include "daemon/server.h"
 #include "daemon/store/store_check.h"
 
@@ -175,7 +177,9 @@ static int serve_socket(int dir, const char *socket, const struct options *optio
     else
         store_check_end(&check, -1);
     if (store) {
+        keeping_init(socket);
         status = serve(options, listener, instance, config, store, ready);
+        keeping_end();
     } else {
         listener_close(listener);
         config_free(config);
@@ -230,6 +234,8 @@ int main(int argc, char **argv)
 {
     struct options options;
     int ready = -1;
+    if (argc == 2 && strcmp(argv[1], KEEPER_ARGUMENT) == 0)
+        return keeper_run();
     int status = options_read(&options, argc, argv);
     if (status != -1)
         return status;

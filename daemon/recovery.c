@@ -19,6 +19,7 @@
 #include "common/json/json_read.h"
 #include "daemon/base/log.h"
 #include "daemon/clients/instance.h"
+#include "daemon/memory/sealed.h"
 #include "daemon/segments/charge.h"
 #include "daemon/segments/events.h"
 #include "daemon/segments/segment_repair.h"
@@ -130,7 +131,7 @@ static void lose(struct recovery *r, const struct store_segment *record, const c
 {
     bool ended = error == -ENOENT && record->flags & STORE_SEALED;
     const char *why = error == -ESTALE ? "not what was created"
-                      : ended          ? "a sealed segment ends with its daemon"
+                      : ended          ? "its sealed memory was not kept"
                                        : strerror(-error);
     struct log_event event = {.kind = LOG_SET_ASIDE, .segment = record->name, .reason = why};
     log_event(LOG_WARNING, &event,
@@ -292,7 +293,10 @@ static bool is_ours(void *arg, const char *name, ino_t inode)
 
 static void sweep(struct registry *registry)
 {
-    unsigned n = object_sweep(is_ours, registry);
+    for (struct segment *s = registry_next(registry, 0); s; s = registry_next(registry, s->id))
+        for (int part = 0; s->sealed && part < N_SEGMENT_PARTS; part++)
+            sealed_claim((ino_t)s->inodes[part]);
+    unsigned n = object_sweep(is_ours, registry) + sealed_drop_unclaimed();
     if (n)
         log_warning("removed %u objects that belong to no segment", n);
 }
@@ -317,7 +321,10 @@ int recovery_run(struct state *state)
     state->registry.last_id = store_last_id(store);
     home->last_attachment = store_starts(store) << 32;
     events_init(&home->events, home->last_attachment);
-    int error = store_each_segment(store, take_segment, &r);
+    r.error = sealed_recover();
+    if (r.error)
+        log_error("the memory of sealed segments cannot be taken over now: %s", strerror(-r.error));
+    int error = r.error ? 0 : store_each_segment(store, take_segment, &r);
     if (r.error == 0)
         r.error = error;
     for (size_t i = 0; r.error == 0 && i < r.n_segments; i++)

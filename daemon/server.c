@@ -18,6 +18,7 @@
 #include "daemon/clients/tally.h"
 #include "daemon/memory/cgroup.h"
 #include "daemon/memory/discard.h"
+#include "daemon/memory/keeping.h"
 #include "daemon/memory/sealed.h"
 #include "daemon/recovery.h"
 #include "daemon/requests/creation.h"
@@ -229,6 +230,7 @@ static void on_repair(struct alarm *alarm)
 {
     struct server *s = alarm->data;
     segment_repair_some(&s->state.registry, &s->repaired);
+    keeping_report();
     if (has_segments(s))
         alarm_set(alarm, s->repaired ? REPAIR_MORE_MS : REPAIR_MS, 0);
 }

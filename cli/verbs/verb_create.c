@@ -213,8 +213,8 @@ const struct verb verb_create = {
     "      --lifetime WHEN       manual: until it is removed (default); attached:\n"
     "                            while attached; creator: while this program runs\n"
     "      --label TEXT          a text of at most 63 bytes, which show prints\n"
-    "      --backing BACKING     file: in /dev/shm, outlives the daemon; sealed: of a\n"
-    "                            size that nobody can change, ends with the daemon\n"
+    "      --backing BACKING     file: in /dev/shm; sealed: of a size that nobody can\n"
+    "                            change; a keeper holds it while no daemon runs\n"
     "      --no-lock             create it without a lock, and so without phases\n"
     "      --populate            map every page now\n"
     "  -J, --json                print the new segment, like show --json\n",

@@ -20,27 +20,69 @@
 #include <systemd/sd-daemon.h>
 #else
 /* Without libsystemd: no socket was passed and no watchdog is wanted. */
-#define SD_LISTEN_FDS_START          3
-#define sd_listen_fds(unset)         0
-#define sd_watchdog_enabled(u, usec) ((void)(usec), 0)
+#define SD_LISTEN_FDS_START                    3
+#define sd_listen_fds_with_names(unset, names) ((void)(names), 0)
+#define sd_watchdog_enabled(u, usec)           ((void)(usec), 0)
 #endif
 
 #define STATUS_MS 1000
 /* How long the daemon waits at most for a service manager whose queue is full. */
 #define STATE_WAIT_S 1
 
+/* The names of stored descriptors begin with this. */
+#define STORED "memory-"
+
+/* The stored descriptors, between other ones that were passed, are known by their names. They are
+ * taken once. */
+static char **passed_names;
+static int n_passed;
+
+static bool is_stored(int i)
+{
+    return passed_names && passed_names[i] &&
+           strncmp(passed_names[i], STORED, sizeof STORED - 1) == 0;
+}
+
 int notify_take_socket(void)
 {
-    int n = sd_listen_fds(1);
-    if (n == 0)
-        return -1;
-    if (n == 1)
-        return SD_LISTEN_FDS_START;
+    int n = sd_listen_fds_with_names(1, &passed_names), n_sockets = 0, found = -1;
+    n_passed = n > 0 ? n : 0;
+    for (int i = 0; i < n_passed; i++)
+        if (!is_stored(i)) {
+            n_sockets++;
+            found = SD_LISTEN_FDS_START + i;
+        }
+    if (n >= 0 && n_sockets <= 1)
+        return found;
     if (n < 0)
         log_error("cannot take the sockets that were passed: %s", strerror(-n));
     else
-        log_error("%d sockets were passed, but the daemon can serve only one", n);
+        log_error("%d sockets were passed, but the daemon can serve only one", n_sockets);
     return -E2BIG;
+}
+
+bool notify_is_managed(void)
+{
+#ifdef SHMVIEW_SYSTEMD
+    return getenv("NOTIFY_SOCKET") != NULL;
+#else
+    return false;
+#endif
+}
+
+int notify_each_stored(int (*take)(int fd, uint64_t number))
+{
+    int r = 0;
+    for (int i = 0; i < n_passed; i++) {
+        const char *name = is_stored(i) ? passed_names[i] + sizeof STORED - 1 : NULL;
+        int error = name ? take(SD_LISTEN_FDS_START + i, strtoull(name, NULL, 10)) : 0;
+        r = error ? error : r;
+        free(passed_names ? passed_names[i] : NULL);
+    }
+    free(passed_names);
+    passed_names = NULL;
+    n_passed = 0;
+    return r;
 }
 
 void notify_ignore(void)
@@ -51,11 +93,11 @@ void notify_ignore(void)
         unsetenv(names[i]);
 }
 
-/* Sends text to the service manager. Does not use sd_notify(), because that blocks without limit
- * while the queue of the manager is full, and so would stop the loop. Blocks wait_s seconds at
- * most; 0: not at all. Returns 0; -ENOENT if there is no manager; -EAGAIN if its queue stayed full;
- * or another -errno. */
-static int send_text(const char *text, unsigned wait_s)
+/* Sends text to the service manager, with the descriptor passed unless that is -1. Does not use
+ * sd_notify(), because that blocks without limit while the queue of the manager is full, and so
+ * would stop the loop. Blocks wait_s seconds at most; 0: not at all. Returns 0; -ENOENT if there is
+ * no manager; -EAGAIN if its queue stayed full; or another -errno. */
+static int send_with(const char *text, unsigned wait_s, int passed)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct timeval wait = {.tv_sec = wait_s};
@@ -70,10 +112,44 @@ static int send_text(const char *text, unsigned wait_s)
     if (fd < 0)
         return -errno;
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait);
-    ssize_t sent = sendto(fd, text, strlen(text), MSG_NOSIGNAL | (wait_s ? 0 : MSG_DONTWAIT),
-                          (const struct sockaddr *)&address,
-                          (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n));
-    return sent < 0 ? -errno : 0;
+    struct iovec iov = {.iov_base = (char *)(uintptr_t)text, .iov_len = strlen(text)};
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {.bytes = {0}};
+    struct msghdr m = {.msg_name = &address,
+                       .msg_namelen = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n),
+                       .msg_iov = &iov,
+                       .msg_iovlen = 1};
+    if (passed >= 0) {
+        m.msg_control = control.bytes;
+        m.msg_controllen = sizeof control.bytes;
+        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof passed);
+        memcpy(CMSG_DATA(c), &passed, sizeof passed);
+    }
+    return sendmsg(fd, &m, MSG_NOSIGNAL | (wait_s ? 0 : MSG_DONTWAIT)) < 0 ? -errno : 0;
+}
+
+static int send_text(const char *text, unsigned wait_s)
+{
+    return send_with(text, wait_s, -1);
+}
+
+int notify_store(int fd, uint64_t number)
+{
+    char text[100]; /* FDPOLL=0: the manager would drop a descriptor with an error at once */
+    snprintf(text, sizeof text, "FDSTORE=1\nFDPOLL=0\nFDNAME=" STORED "%" PRIu64, number);
+    return send_with(text, STATE_WAIT_S, fd);
+}
+
+int notify_unstore(uint64_t number)
+{
+    char text[100];
+    snprintf(text, sizeof text, "FDSTOREREMOVE=1\nFDNAME=" STORED "%" PRIu64, number);
+    return send_with(text, STATE_WAIT_S, -1);
 }
 
 static void send_state(const char *text)

@@ -8,6 +8,7 @@
 #define DAEMON_NOTIFY_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <uv.h>
 
 #include "daemon/base/alarm.h"
@@ -27,8 +28,23 @@ struct notify {
 
 /* Takes the listening socket that the service manager passed to this process. Returns its
  * descriptor, which the caller owes close(); -1 if none was passed; or -E2BIG, logged, if several
- * were passed or they cannot be read. */
+ * were passed or they cannot be read. Finds the stored descriptors too. */
 int notify_take_socket(void);
+
+/* Whether a service manager that may store descriptors started this daemon. A build without
+ * libsystemd could not take them. */
+bool notify_is_managed(void);
+
+/* Calls take() with each descriptor that an earlier daemon stored with the service manager and that
+ * notify_take_socket() has found, and its number; take() then owns it.
+ * Returns 0, or the last error of take(). */
+int notify_each_stored(int (*take)(int fd, uint64_t number));
+
+/* Store a copy of the descriptor with the service manager under a number, for the next daemon, and
+ * remove it again. They block up to a second if the manager's queue is full. Return 0 or -errno.
+ * The manager does not report whether it has room (FileDescriptorStoreMax=). Any thread. */
+int notify_store(int fd, uint64_t number);
+int notify_unstore(uint64_t number);
 
 /* Removes the variables of these protocols from the environment. A session daemon calls this,
  * because the variables that it inherits are meant for the program that started it. */

@@ -258,7 +258,7 @@ static int create_file(const char *name, struct stat *ret_st)
 int object_create_promised(struct object *object, uint64_t size, uint64_t bytes,
                            const atomic_bool *cancel)
 {
-    struct stat st;
+    struct stat st = {0};
     CLEANUP_FD int fd =
         object->kind == OBJECT_FILE
             ? create_file(object->name, &st)
@@ -306,8 +306,10 @@ int object_grow(int fd, uint64_t from, uint64_t to)
 
 int object_stat(const struct object *object, struct stat *ret)
 {
-    if (object->kind != OBJECT_FILE)
-        return sealed_stat(object->inode, ret);
+    if (object->kind != OBJECT_FILE) {
+        int r = sealed_stat(object->inode, ret);
+        return r || is_same(object, ret) ? r : -ESTALE;
+    }
     if (fstatat(directory_fd(), object->name, ret, AT_SYMLINK_NOFOLLOW))
         return -errno;
     return is_same(object, ret) ? 0 : -ESTALE;

@@ -5,7 +5,7 @@
  * Objects have mode 0600, and clients get them as descriptors only. The user of the daemon could
  * still replace a file. Therefore every function that takes a struct object compares owner, device
  * and inode first, and treats another file under that name as absent. A sealed object is found by
- * its inode, and nobody can replace it; but it ends with the daemon.
+ * its inode, and nobody can replace it; but it outlives the daemon only where it is kept.
  *
  * All memory of an object is committed when it is created. Without that a full /dev/shm would end a
  * client by SIGBUS at some later access. Several threads commit at once, so a creation first gets a

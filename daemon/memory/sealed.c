@@ -8,24 +8,29 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/queue.h>
 #include <unistd.h>
 
 #include "common/base/linux.h"
 #include "common/base/util.h"
 #include "daemon/base/table.h"
+#include "daemon/memory/keeping.h"
 
 /* The kernel accepts names of 249 bytes. */
 #define NAME_BYTES 200
 
 struct sealed {
     struct table_link link;
+    LIST_ENTRY(sealed) all;
     ino_t inode;
-    int fd; /* of a description that nobody else has */
+    int fd;         /* of a description that nobody but a keeper has */
+    bool unclaimed; /* an earlier daemon made it, and no segment is known to have it */
 };
 
-/* Allocations run on several threads. The lock protects all three. */
+/* Allocations run on several threads. The lock protects all that follows. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct table objects;
+static LIST_HEAD(, sealed) all = LIST_HEAD_INITIALIZER(all);
 static unsigned limit = UINT_MAX;
 
 static uint32_t hash_of(ino_t inode)
@@ -86,20 +91,35 @@ static int new_memfd(const char *name)
 }
 
 /* Adds the object to the table, which takes over fd if this succeeds. Returns 0 or -errno. */
-static int keep(int fd, ino_t inode)
+static int keep(int fd, ino_t inode, bool unclaimed)
 {
     struct sealed *s = malloc(sizeof *s);
     if (!s)
         return -ENOMEM;
-    *s = (struct sealed){.inode = inode, .fd = fd};
+    *s = (struct sealed){.inode = inode, .fd = fd, .unclaimed = unclaimed};
     pthread_mutex_lock(&lock);
     bool fits = objects.n < limit;
-    if (fits)
+    if (fits) {
         table_add(&objects, &s->link, hash_of(inode));
+        LIST_INSERT_HEAD(&all, s, all);
+    }
     pthread_mutex_unlock(&lock);
     if (!fits)
         free(s);
     return fits ? 0 : -EMFILE;
+}
+
+/* Keeps the object for the next daemon. A new keeper gets all others too. */
+static void offer(int fd, ino_t inode)
+{
+    struct sealed *s;
+    if (!keeping_offer(fd, (uint64_t)inode))
+        return;
+    pthread_mutex_lock(&lock);
+    LIST_FOREACH (s, &all, all)
+        if (s->inode != inode)
+            keeping_offer(s->fd, (uint64_t)s->inode);
+    pthread_mutex_unlock(&lock);
 }
 
 int sealed_create(const char *name, uint64_t bytes, bool fully, struct stat *ret_st)
@@ -115,9 +135,10 @@ int sealed_create(const char *name, uint64_t bytes, bool fully, struct stat *ret
     CLEANUP_FD int own = reopen(fd, O_RDWR);
     if (own < 0)
         return own;
-    int r = keep(fd, st.st_ino);
+    int r = keep(fd, st.st_ino, false);
     if (r)
         return r;
+    offer(fd, st.st_ino);
     steal_fd(&fd);
     *ret_st = st;
     return steal_fd(&own);
@@ -154,10 +175,61 @@ int sealed_take(ino_t inode)
 {
     pthread_mutex_lock(&lock);
     struct sealed *s = find(inode);
-    if (s)
+    if (s) {
         table_remove(&objects, &s->link);
+        LIST_REMOVE(s, all);
+    }
     pthread_mutex_unlock(&lock);
     int fd = s ? s->fd : -ENOENT;
+    if (s)
+        keeping_forget((uint64_t)inode);
     free(s);
     return fd;
+}
+
+/* --- Recovery ------------------------------------------------------------- */
+
+/* Takes over fd, if it is what this module has made; drops anything else. Returns 0 or -errno: then
+ * the object stays where it is kept. */
+static int adopt(int fd, uint64_t number)
+{
+    struct stat st;
+    const int size = F_SEAL_SHRINK | F_SEAL_GROW;
+    int seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0 || (seals & size) != size || fstat(fd, &st) || !S_ISREG(st.st_mode) ||
+        st.st_uid != geteuid() || st.st_ino != number || find(st.st_ino)) {
+        close(fd);
+        keeping_forget(number);
+        return 0;
+    }
+    int r = keep(fd, st.st_ino, true);
+    if (r)
+        close(fd);
+    return r;
+}
+
+int sealed_recover(void)
+{
+    return keeping_recover(adopt);
+}
+
+void sealed_claim(ino_t inode)
+{
+    struct sealed *s = find(inode);
+    if (s)
+        s->unclaimed = false;
+}
+
+unsigned sealed_drop_unclaimed(void)
+{
+    unsigned n = 0;
+    struct sealed *s = LIST_FIRST(&all), *next;
+    for (; s; s = next) {
+        next = LIST_NEXT(s, all);
+        if (!s->unclaimed)
+            continue;
+        close(sealed_take(s->inode));
+        n++;
+    }
+    return n;
 }

@@ -7,7 +7,7 @@
  * of his own, made by /proc/self/fd.
  *
  * The descriptors count against RLIMIT_NOFILE, so their number is bounded. They end with the
- * process, and with them the memory that no client has mapped.
+ * process; copies are kept elsewhere for the next daemon (keeping.h).
  *
  * For object.c, which has the memory committed. Any thread. */
 #ifndef DAEMON_SEALED_H
@@ -43,6 +43,15 @@ int sealed_open(ino_t inode, int flags);
 /* Like statx() for the object. Returns 0, -ENOENT or another -errno. */
 int sealed_statx(ino_t inode, unsigned mask, struct statx *ret);
 int sealed_stat(ino_t inode, struct stat *ret);
+
+/* Takes over descriptors that an earlier daemon had kept (keeping.h): those of sealed memfds of
+ * this user. Loop only, once, before other calls. Returns 0; or -errno, and a later daemon can take
+ * over all of them. */
+int sealed_recover(void);
+/* Marks an object as one of a segment. */
+void sealed_claim(ino_t inode);
+/* Frees all objects that were recovered and not claimed. Returns their number. */
+unsigned sealed_drop_unclaimed(void);
 
 /* Forgets the object. Returns the last descriptor of this module, which the caller owns; or
  * -ENOENT. */

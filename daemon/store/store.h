@@ -35,7 +35,7 @@ struct store_holder {
 
 #define STORE_LOCK   1u
 #define STORE_NAMED  2u
-#define STORE_SEALED 4u /* its objects are memfds, which end with the daemon */
+#define STORE_SEALED 4u /* its objects are memfds, which are kept elsewhere */
 
 /* The record of a segment. Written as store_record.h describes. */
 struct store_segment {

@@ -170,8 +170,9 @@ enum shmview_lifetime {
 
 /* What the memory of a segment is. */
 enum shmview_backing {
-    SHMVIEW_BACKING_FILE = 1,   /* files in /dev/shm, which the next daemon takes over */
-    SHMVIEW_BACKING_SEALED = 2, /* memfds that nobody can truncate, and that end with the daemon */
+    SHMVIEW_BACKING_FILE = 1, /* files in /dev/shm, which the next daemon takes over */
+    /* memfds that nobody can truncate. A service manager or keeper holds them between daemons. */
+    SHMVIEW_BACKING_SEALED = 2,
 };
 
 #define SHMVIEW_NO_LOCK  1u /* create: the segment has only its data, no lock, changes or phases */

@@ -123,9 +123,9 @@ def test_words_of_options(complete):
 
 
 def test_columns(complete):
-    assert complete("shmviewctl list -o LA") == ["LAYOUTS"]
-    assert complete("shmviewctl list --output NAME,LA") == ["NAME,LAYOUTS"]
-    assert complete("shmviewctl list --output +LA") == ["+LAYOUTS"]
+    assert complete("shmviewctl list -o LA") == ["LABEL", "LAYOUTS"]
+    assert complete("shmviewctl list --output NAME,LAY") == ["NAME,LAYOUTS"]
+    assert complete("shmviewctl list --output +LAY") == ["+LAYOUTS"]
     assert complete("shmviewctl show seg --views -o BE") == ["BEGIN"]
 
 

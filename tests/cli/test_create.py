@@ -112,7 +112,7 @@ def test_backings(ctl):
     ctl("create", "file", "1")
     ctl("create", "sealed", "1", "--backing", "sealed")
     assert [ctl("show", "-J", name).json["backing"] for name in ("file", "sealed")] == ["file", "sealed"]
-    assert "sealed, and so it ends with the daemon" in ctl("show", "sealed").out
+    assert "sealed, and so nobody can change its size" in ctl("show", "sealed").out
     assert "backing" not in ctl("show", "file").out
     rows = ctl("list", "--raw", "-o", "NAME,BACKING").out
     assert sorted(row.split()[-1] for row in rows.splitlines() if row.split()[0] in ("file", "sealed")) == [

@@ -53,7 +53,8 @@ static void hold(struct child *me, void *arg)
 /* A child: creates "c", and holds the lock of "v" until it is killed. */
 static void fall(struct child *me, void *arg)
 {
-    struct shmview_create_options o = {.struct_bytes = sizeof o, .lifetime = SHMVIEW_CREATOR};
+    struct shmview_create_options o = {
+        .struct_bytes = sizeof o, .lifetime = SHMVIEW_CREATOR, .backing = world_backing()};
     struct shmview_segment *s = NULL, *mine = NULL;
     struct shmview_connection *conn = connect_child();
     (void)arg;
@@ -180,6 +181,8 @@ static bool end(void)
     bool ended = keeper_stop(&w.keeper);
     OK(shmview_detach(new_p->handle));
     OK(shmview_disconnect(w.conn));
+    if (world_backing() == SHMVIEW_BACKING_SEALED)
+        process_await_none(); /* the process that keeps the memory ends, too */
     return ended;
 }
 

@@ -47,6 +47,9 @@ struct world {
 /* Like AGAIN(), but fails the test unless the call then succeeds. */
 #define DONE(call) client_expect(AGAIN(call), 0, "", #call)
 
+/* Returns the enum shmview_backing of all segments: sealed if $SHMVIEW_CRASH_SEALED is set. */
+uint32_t world_backing(void);
+
 /* Creates a segment and fills its bytes, even if daemons end. Returns its record, which holds the
  * handle. */
 struct thing *world_create(struct world *world, const char *name, uint64_t size, uint32_t lifetime);

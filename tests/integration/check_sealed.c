@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sealed segments: no client can harm another one by the size of their memory, the size of /dev/shm
- * is no limit, and they end with their daemon. */
+ * is no limit, and requests and configurations choose them. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -74,6 +74,7 @@ static void end(void)
     AWAIT(memfds() == 0); /* the memory of every segment was given back */
     OK(shmview_disconnect(conn));
     daemon_stop(&d);
+    process_await_none(); /* its keeper ends, too */
 }
 
 /* --- A hostile client ----------------------------------------------------- */
@@ -403,36 +404,6 @@ START_TEST(configured_backings)
 }
 END_TEST
 
-/* --- The end of the daemon ------------------------------------------------ */
-
-START_TEST(they_end_with_the_daemon)
-{
-    struct shmview_segment *s, *f, *none;
-    begin();
-    s = make_sealed("s", BYTES);
-    f = client_create_with(conn, "f", 10, SHMVIEW_MANUAL, 0);
-    use(s);
-    for (int kill = 0; kill < 2; kill++) {
-        if (kill)
-            daemon_kill(&d);
-        else
-            daemon_leave(&d);
-        volatile char *data = shmview_data(s);
-        data[BYTES - 1] = 1; /* a client keeps its memory */
-        daemon_restart(&d);
-        ck_assert(daemon_said(&d, "a sealed segment ends with its daemon"));
-        REFUSED(shmview_attach(conn, "s", SHMVIEW_READ, 0, &none), NOT_FOUND, "");
-        OK(shmview_detach(s));
-        OK(shmview_detach(client_attach(conn, "f", SHMVIEW_READ)));
-        s = make_sealed("s", BYTES); /* the name is free */
-        use(s);
-    }
-    drop(f, "f");
-    drop(s, "s");
-    end();
-}
-END_TEST
-
 int main(void)
 {
     const struct suite_test tests[] = {
@@ -446,7 +417,6 @@ int main(void)
         SUITE_TEST(descriptors_that_run_out_are_named),
         SUITE_TEST(unknown_backings_are_refused),
         SUITE_TEST(configured_backings),
-        SUITE_TEST(they_end_with_the_daemon),
         SUITE_END,
     };
     return suite_main("sealed", tests);

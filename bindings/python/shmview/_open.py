@@ -41,8 +41,8 @@ def create(name=None, size=None, *, layouts=None, phase=None, lifetime="attached
     label: a text for people, which stats() and `shmviewctl show` have: at most 63 bytes of UTF-8
     without control characters. None: none.
     connection: a Connection. None: the default connection of the process.
-    backing: 'file' (in /dev/shm; the segment outlives the daemon) or 'sealed' (of a size that nobody can
-    change; the segment ends with the daemon). None: what the daemon is configured with, 'file' by default.
+    backing: 'file' (in /dev/shm) or 'sealed' (of a size that nobody can change; systemd or a keeper process
+    holds it while no daemon runs). None: what the daemon is configured with, 'file' by default.
 
     Further keywords, and the entries of the dict layouts, are layouts to declare: dicts of views, for
     example

@@ -52,8 +52,8 @@ module Shmview
     # label:: a text for people, which stats has: at most 63 bytes of UTF-8 without control characters;
     #         nil: none
     # connection:: a Connection; nil: the default one of this process
-    # backing:: :file (in /dev/shm; the segment outlives the daemon) or :sealed (of a size that nobody
-    #           can change; the segment ends with the daemon); nil: what the daemon is configured with
+    # backing:: :file (in /dev/shm) or :sealed (of a size that nobody can change; systemd or a keeper
+    #           process holds it while no daemon runs); nil: what the daemon is configured with
     #
     # Blocks until the memory is allocated. Raises Exists, NoSpace (with size, free and limit),
     # Quota, Limit, Invalid, Denied, Disconnected, and the errors of Segment#define for layouts.

@@ -12,6 +12,7 @@
 #include "daemon/clients/instance.h"
 #include "daemon/memory/directory.h"
 #include "daemon/memory/object.h"
+#include "daemon/memory/sealed.h"
 #include "unit/faults.h"
 #include "unit/whole.h"
 
@@ -277,6 +278,71 @@ START_TEST(every_call_of_a_creation_fails)
 }
 END_TEST
 
+/* Nothing is left of a sealed object either, whose descriptor is kept in a table. */
+START_TEST(every_call_of_a_sealed_creation_fails)
+{
+    const int errors[] = {EIO, ENOSPC, EMFILE, ENOMEM};
+    for (size_t i = 0; i < 4; i++) {
+        struct object_space space;
+        struct object o = {.kind = OBJECT_SEALED, .name = "data"};
+        unsigned before = unit_fds();
+        int fd = -1;
+        faults_errno(errors[i]);
+        for (unsigned n = 1; faults_begin(FAULTS_SYSTEM | FAULTS_MEMORY, n),
+                      fd = whole_object(&o, 100, NULL, &space), faults_end();
+             n++) {
+            if (fd >= 0) { /* it works without the figures of memory */
+                close(fd);
+                object_remove(&o);
+                snprintf(o.name, sizeof o.name, "data");
+            }
+            ck_assert_uint_eq(unit_fds(), before);
+            ck_assert_uint_eq(sealed_room().most - sealed_room().free, 0);
+        }
+        ck_assert_int_ge(fd, 0);
+        close(fd);
+        object_remove(&o);
+        ck_assert_uint_eq(unit_fds(), before);
+    }
+}
+END_TEST
+
+START_TEST(sealed_objects)
+{
+    struct object_space space;
+    struct object o = {.kind = OBJECT_SEALED_FULLY, .name = "data"}, other;
+    struct stat st;
+    object_name to = "moved";
+    ck_assert_int_eq(object_promise(o.kind, 4096, &space), 0);
+    int fd = object_create_promised(&o, 20000, 4096, NULL);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(object_stat(&o, &st), 0);
+    ck_assert_int_eq(st.st_size, 20000);
+    ck_assert_int_eq(st.st_blocks * 512, 4096);
+    ck_assert_int_eq(object_grow(fd, 4096, 12000), 0);
+    ck_assert_int_eq(object_stat(&o, &st), 0);
+    ck_assert_int_eq(st.st_blocks * 512, 12288);
+    ck_assert_int_eq(object_grow(fd, 4096, 30000), -EPERM);
+    /* a client of this user may do this */
+    ck_assert_int_eq(fchmod(fd, 0), 0);
+    int again = object_open(&o, O_RDONLY);
+    ck_assert_int_eq(fcntl(again, F_GETFL) & O_ACCMODE, O_RDONLY);
+    close(again);
+    ck_assert_int_eq(object_rename(&o, to), 0);
+    ck_assert_str_eq(o.name, "moved");
+    other = o;
+    other.device++;
+    ck_assert_int_eq(object_stat(&other, &st), -ESTALE);
+    other.inode++;
+    ck_assert_int_eq(object_open(&other, O_RDWR), -ENOENT);
+    ck_assert_int_eq(object_stat(&other, &st), -ENOENT);
+    close(fd);
+    object_remove(&o);
+    object_remove(&other);
+    ck_assert_uint_eq(unit_objects(), 0);
+}
+END_TEST
+
 START_TEST(interrupted_allocations_are_repeated)
 {
     struct object o;
@@ -347,6 +413,7 @@ UNIT_MAIN("object_instance", UNIT_TEST(sweep_keeps_what_it_is_told_to),
           UNIT_TEST(instance_lock_that_was_removed_meanwhile),
           UNIT_TEST(instance_lock_with_one_descriptor_left),
           UNIT_TEST(every_call_of_a_creation_fails),
+          UNIT_TEST(every_call_of_a_sealed_creation_fails), UNIT_TEST(sealed_objects),
           UNIT_TEST(interrupted_allocations_are_repeated),
           UNIT_TEST(every_call_of_the_others_fails),
           UNIT_TEST(every_call_of_the_instance_lock_fails))
