@@ -4,9 +4,14 @@ of its headers, and conversions between objects and pointers. ctypes calls witho
 
 import ctypes
 import os
+import threading
+import time
 from ctypes import POINTER, Structure, byref, c_char_p, c_int, c_int64, c_ssize_t, c_uint32, c_uint64, c_void_p
+from operator import index
 
 from . import _core, _errors
+from ._errors import Busy, Invalid
+from ._layouts import _numbers
 
 try:
     from mpi4py import MPI
@@ -233,3 +238,77 @@ def made_view(fill, handle, segment, format):
     base = segment.cast("B", 0)
     return segment.cast(format, tuple(v.shape[:n]), offset=v.data - base.address,
                         strides=tuple(v.strides[:n]))
+
+
+# --- Handles -----------------------------------------------------------------
+
+def deadline(timeout):
+    return FOREVER if timeout is None else time.monotonic_ns() + int(timeout * 1e9)
+
+
+class Handle:
+    """A handle of the library: one thread at a time uses it, in the process that has made it."""
+
+    _what = ""
+
+    def __init__(self, pointer):
+        self._pointer, self._process, self._lock = pointer, os.getpid(), threading.Lock()
+
+    def _begin(self):
+        if not self._pointer:
+            raise ValueError(f"the {self._what} is closed")
+        if self._process != os.getpid():
+            raise Invalid(f"the {self._what} belongs to process {self._process}: a forked child cannot use MPI")
+        if not self._lock.acquire(blocking=False):
+            raise Busy(f"another thread is in a call of the {self._what}")
+        if not self._pointer:  # another thread has closed it since
+            self._lock.release()
+            raise ValueError(f"the {self._what} is closed")
+        return self._pointer
+
+    def _end(self):
+        self._lock.release()
+
+    @property
+    def closed(self):
+        """Whether close() was called."""
+        return not self._pointer
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        self.close()
+
+
+# --- Splits ------------------------------------------------------------------
+
+_DISTRIBUTIONS = {"block": BLOCK, "cyclic": CYCLIC, "whole": WHOLE}
+
+
+def each_dimension(value, ndim, what):
+    """A value for every dimension."""
+    values = tuple(value) if hasattr(value, "__len__") and not isinstance(value, str) else (value,) * ndim
+    if len(values) != ndim:
+        raise ValueError(f"{what}: one value for each of {ndim} dimensions, not {len(values)}")
+    return values
+
+
+def split_spec(shape, format, halo, periodic, distribution, block, grid, node):
+    shape = _numbers(shape)
+    n = len(shape)
+    kinds = None
+    if distribution is not None:
+        kinds = each_dimension(distribution, n, "distribution")
+        if not set(kinds) <= set(_DISTRIBUTIONS):
+            raise ValueError(f"distribution: 'block', 'cyclic' or 'whole', not {distribution!r}")
+        kinds = [_DISTRIBUTIONS[kind] for kind in kinds]
+
+    def optional(value, what):
+        return None if value is None else [index(each or 0) for each in each_dimension(value, n, what)]
+
+    periods = sum(bool(each) << d for d, each in enumerate(each_dimension(periodic, n, "periodic")))
+    return SplitSpec(_core.format_size(format)[0].encode(), n, periods, numbers(c_int64, shape),
+                          numbers(c_int, kinds), numbers(c_int64, optional(block, "block")),
+                          numbers(c_int, optional(grid, "grid")), numbers(c_int64, optional(halo, "halo")),
+                          None if node is None else ctypes.pointer(handle_of(node)))

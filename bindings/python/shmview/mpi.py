@@ -48,46 +48,6 @@ __all__ = ["Job", "Link", "Split", "link", "open", "split", "split_bytes"]
 TIMEOUT = 60.0
 _LIFETIMES = {"attached": 1, "manual": 2}
 _CARRY = {"measured": 0, "datatype": 1, "packed": 2}
-_DISTRIBUTIONS = {"block": _mpi.BLOCK, "cyclic": _mpi.CYCLIC, "whole": _mpi.WHOLE}
-
-
-def _deadline(timeout):
-    return _mpi.FOREVER if timeout is None else time.monotonic_ns() + int(timeout * 1e9)
-
-
-class _Handle:
-    """A handle of the library: one thread at a time uses it, in the process that has made it."""
-
-    _what = ""
-
-    def __init__(self, pointer):
-        self._pointer, self._process, self._lock = pointer, os.getpid(), threading.Lock()
-
-    def _begin(self):
-        if not self._pointer:
-            raise ValueError(f"the {self._what} is closed")
-        if self._process != os.getpid():
-            raise Invalid(f"the {self._what} belongs to process {self._process}: a forked child cannot use MPI")
-        if not self._lock.acquire(blocking=False):
-            raise Busy(f"another thread is in a call of the {self._what}")
-        if not self._pointer:  # another thread has closed it since
-            self._lock.release()
-            raise ValueError(f"the {self._what} is closed")
-        return self._pointer
-
-    def _end(self):
-        self._lock.release()
-
-    @property
-    def closed(self):
-        """Whether close() was called."""
-        return not self._pointer
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, error, traceback):
-        self.close()
 
 
 # --- Jobs --------------------------------------------------------------------
@@ -129,7 +89,7 @@ def open(comm, name, size=None, *, layouts=None, lifetime="attached", timeout=TI
     return Job(pointer.value, comm, segment, result == _mpi.DIED)
 
 
-class Job(_Handle):
+class Job(_mpi.Handle):
     """The segments of a job, one on each node. open() returns it. At the end of a with block it is closed
     by close(); if the block raises, it is given up instead, without waiting for other ranks.
 
@@ -304,7 +264,7 @@ def link(comm):
     return Link(comm)
 
 
-class Link(_Handle):
+class Link(_mpi.Handle):
     """Transfers views from rank to rank; link() returns it.
 
     comm: its communicator.
@@ -337,16 +297,16 @@ class Link(_Handle):
         Raises ConversionError if shape or type differ, after which the link may go on; NotContiguous for
         suboffsets; Invalid for a wrong rank. After TimedOut, or PeerFailed, MPI may still use the view, and
         all further calls raise Lost: close the link."""
-        self._call(calls.send, Borrowed(view), index(rank), _deadline(timeout))
+        self._call(calls.send, Borrowed(view), index(rank), _mpi.deadline(timeout))
 
     def receive(self, view, rank, timeout=TIMEOUT):
         """Receives all elements of a view from a rank, as send() describes. Raises ReadOnly too."""
-        self._call(calls.receive, Borrowed(view), index(rank), _deadline(timeout))
+        self._call(calls.receive, Borrowed(view), index(rank), _mpi.deadline(timeout))
 
     def sendrecv(self, send, to, receive, source, timeout=TIMEOUT):
         """Sends the view send to rank `to`, and receives the view receive from rank source, both at once. If
         both ranks are the caller's own, it copies. The views must not overlap. Raises as send() does."""
-        self._call(calls.sendrecv, Borrowed(send), index(to), Borrowed(receive), index(source), _deadline(timeout))
+        self._call(calls.sendrecv, Borrowed(send), index(to), Borrowed(receive), index(source), _mpi.deadline(timeout))
 
     def carry(self, way):
         """Chooses how elements with gaps travel in the transfers of this rank from now on: 'measured' (the
@@ -416,41 +376,13 @@ def _message(view):
 
 # --- Splits ------------------------------------------------------------------
 
-def _each(value, ndim, what):
-    """A value for every dimension."""
-    values = tuple(value) if hasattr(value, "__len__") and not isinstance(value, str) else (value,) * ndim
-    if len(values) != ndim:
-        raise ValueError(f"{what}: one value for each of {ndim} dimensions, not {len(values)}")
-    return values
-
-
-def _split_spec(shape, format, halo, periodic, distribution, block, grid, node):
-    shape = _numbers(shape)
-    n = len(shape)
-    kinds = None
-    if distribution is not None:
-        kinds = _each(distribution, n, "distribution")
-        if not set(kinds) <= set(_DISTRIBUTIONS):
-            raise ValueError(f"distribution: 'block', 'cyclic' or 'whole', not {distribution!r}")
-        kinds = [_DISTRIBUTIONS[kind] for kind in kinds]
-
-    def optional(value, what):
-        return None if value is None else [index(each or 0) for each in _each(value, n, what)]
-
-    periods = sum(bool(each) << d for d, each in enumerate(_each(periodic, n, "periodic")))
-    return _mpi.SplitSpec(_core.format_size(format)[0].encode(), n, periods, _mpi.numbers(c_int64, shape),
-                          _mpi.numbers(c_int, kinds), _mpi.numbers(c_int64, optional(block, "block")),
-                          _mpi.numbers(c_int, optional(grid, "grid")), _mpi.numbers(c_int64, optional(halo, "halo")),
-                          None if node is None else ctypes.pointer(_mpi.handle_of(node)))
-
-
 def split_bytes(link, shape, format, *, halo=None, periodic=False, distribution=None, block=None, grid=None,
                 node=None, timeout=TIMEOUT):
     """Returns how many bytes a segment must have for the blocks of the ranks of any node. Collective. The
     arguments are those of split()."""
-    spec = _split_spec(shape, format, halo, periodic, distribution, block, grid, node)
+    spec = _mpi.split_spec(shape, format, halo, periodic, distribution, block, grid, node)
     needed = c_uint64()
-    link._call(calls.split_bytes, byref(spec), _deadline(timeout), byref(needed))
+    link._call(calls.split_bytes, byref(spec), _mpi.deadline(timeout), byref(needed))
     return link.comm.allreduce(needed.value, MPI.MAX)
 
 
@@ -474,11 +406,11 @@ def split(link, segment, shape, format, *, offset=0, halo=None, periodic=False, 
 
     Raises Invalid, FormatError, Overflow, Bounds for a segment that is too small, ConversionError if the ranks
     differ, TimedOut, PeerFailed, Lost."""
-    spec = _split_spec(shape, format, halo, periodic, distribution, block, grid, node)
+    spec = _mpi.split_spec(shape, format, halo, periodic, distribution, block, grid, node)
     return Split(link, segment.segment if isinstance(segment, Job) else segment, spec, index(offset), timeout)
 
 
-class Split(_Handle):
+class Split(_mpi.Handle):
     """A global array that is divided over the ranks; split() returns it. Its calls are collective but for
     global_index() and close(), and take no lock: no rank may write elements while another one's call reads them.
 
@@ -495,7 +427,7 @@ class Split(_Handle):
         self._pointer = None
         pin = segment.buf
         pointer = c_void_p()
-        link._call(calls.split, byref(spec), _mpi.segment_pointer(segment), offset, _deadline(timeout), byref(pointer))
+        link._call(calls.split, byref(spec), _mpi.segment_pointer(segment), offset, _mpi.deadline(timeout), byref(pointer))
         super().__init__(pointer.value)
         link._splits.add(self)
         self.link, self.segment, self._pin = link, segment, pin
@@ -532,26 +464,26 @@ class Split(_Handle):
     def halo(self, timeout=TIMEOUT):
         """Fills the halo of every block from the blocks beside it, corners included. At the end of a dimension
         that is not periodic the halo stays as it is. Raises TimedOut, PeerFailed, Lost."""
-        self._call(calls.halo, _deadline(timeout))
+        self._call(calls.halo, _mpi.deadline(timeout))
 
     def copy(self, to, timeout=TIMEOUT):
         """Copies all elements to another Split of the same shape, type and link, with other bytes. Halos are not
         touched. Raises Invalid, ConversionError, TimedOut, PeerFailed, Lost."""
         pointer = self._use()
-        to._call(calls.split_copy, pointer, _deadline(timeout))
+        to._call(calls.split_copy, pointer, _mpi.deadline(timeout))
 
     def gather(self, view=None, root=0, timeout=TIMEOUT):
         """Copies all elements to a View of the whole array on rank root; on other ranks it is ignored. Raises as
         copy() does."""
         borrowed = Borrowed(view) if view is not None and self.link.rank == root else None
-        self._call(calls.split_gather, index(root), borrowed, _deadline(timeout))
+        self._call(calls.split_gather, index(root), borrowed, _mpi.deadline(timeout))
 
     def save(self, path, root=0, timeout=TIMEOUT):
         """Writes the global array to a file of numpy's format (.npy) on rank root, in pieces of at most 16 MiB or
         one row. An existing file is replaced. path is ignored on other ranks. Raises SystemCallFailed on all ranks
         if the file cannot be written, and as copy() does."""
         there = os.fsencode(path) if self.link.rank == root else None
-        self._call(calls.split_save, index(root), there, _deadline(timeout))
+        self._call(calls.split_save, index(root), there, _mpi.deadline(timeout))
 
     def close(self):
         """Ends the split. Not collective. Its views can still be used. Closing it again has no effect."""
