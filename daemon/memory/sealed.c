@@ -146,7 +146,7 @@ int sealed_create(const char *name, uint64_t bytes, bool fully, struct stat *ret
 
 int sealed_open(ino_t inode, int flags)
 {
-    pthread_mutex_lock(&lock); /* so that the descriptor is not closed meanwhile */
+    pthread_mutex_lock(&lock); /* so that the descriptor is not closed until it is reopened */
     const struct sealed *s = find(inode);
     int fd = s ? reopen(s->fd, flags) : -ENOENT;
     pthread_mutex_unlock(&lock);

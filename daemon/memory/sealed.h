@@ -3,8 +3,8 @@
  *
  * A memfd has no name by which it could be opened again. Therefore this module keeps one descriptor
  * of each, in a table by inode. It passes that descriptor to nobody, because a client could set
- * flags such as O_APPEND in the open file description that it shares. Everybody gets a description
- * of his own, made by /proc/self/fd.
+ * flags such as O_APPEND in the open file description that it shares. Every receiver gets a
+ * description of its own, made by /proc/self/fd.
  *
  * The descriptors count against RLIMIT_NOFILE, so their number is bounded. They end with the
  * process; copies are kept elsewhere for the next daemon (keeping.h).
