@@ -21,7 +21,7 @@
 
 static int rank, n_ranks;
 
-static void fail(const char *format, ...)
+__attribute__((format(printf, 1, 2))) static void fail(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
