@@ -62,12 +62,14 @@ static void name_job(char *ret)
 /* Writes the label of the segments that this rank creates. */
 static void label_of(const struct shmview_mpi *job, char *ret)
 {
-    char id[ID_BYTES], node[65] = "";
+    char id[ID_BYTES], node[65] = "", whole[ID_BYTES + sizeof node + 64] = "";
     name_job(id);
     if (gethostname(node, sizeof node - 1) < 0)
         snprintf(node, sizeof node, "?");
-    snprintf(ret, LABEL_BYTES, "MPI job %s, rank %d of %d on %s", id, job->rank, job->n_ranks,
+    snprintf(whole, sizeof whole, "MPI job %s, rank %d of %d on %s", id, job->rank, job->n_ranks,
              node);
+    memcpy(ret, whole, LABEL_BYTES - 1); /* the end of a long name of a node is left out */
+    ret[LABEL_BYTES - 1] = '\0';
 }
 
 /* Creates a segment with a label; or without, if the daemon is older than labels. */

@@ -11,9 +11,8 @@
 #define BUCKETS 1024
 
 static LIST_HEAD(bucket, mapping) table[BUCKETS];
-TAILQ_HEAD(mappings, mapping);
 /* Those that no handle uses, the longest idle first. */
-static struct mappings idle = TAILQ_HEAD_INITIALIZER(idle);
+static TAILQ_HEAD(, mapping) idle = TAILQ_HEAD_INITIALIZER(idle);
 static unsigned n_idle;
 static uint64_t idle_bytes;
 
@@ -58,30 +57,38 @@ static bool is_excess(int64_t now)
            (n_idle > 0 && now - TAILQ_FIRST(&idle)->idle_since > MAPPINGS_IDLE_NS);
 }
 
+/* Adds a mapping that is in no list any longer to those that must be freed. */
+static void push(struct mapping **excess, struct mapping *m)
+{
+    m->next = *excess;
+    *excess = m;
+}
+
 /* Moves the mappings that must go to *ret. The caller has process->details, and is within
  * NOT_FORKED. */
-static void move_excess(int64_t now, struct mappings *ret)
+static void move_excess(int64_t now, struct mapping **ret)
 {
     while (is_excess(now)) {
         struct mapping *m = TAILQ_FIRST(&idle);
         take_off_idle(m);
         LIST_REMOVE(m, same);
-        TAILQ_INSERT_TAIL(ret, m, idle);
+        push(ret, m);
     }
 }
 
 /* Frees what move_excess() has moved. Unmapping takes long, so the caller has unlocked. */
-static void free_all(struct mappings *excess)
+static void free_all(struct mapping *excess)
 {
-    for (struct mapping *m; (m = TAILQ_FIRST(excess));) {
-        TAILQ_REMOVE(excess, m, idle);
+    while (excess) {
+        struct mapping *m = excess;
+        excess = m->next;
         mapping_free(m);
     }
 }
 
 void mappings_release(struct mapping *m, bool stays, bool keeps_lock)
 {
-    struct mappings excess = TAILQ_HEAD_INITIALIZER(excess);
+    struct mapping *excess = NULL;
     int64_t now = now_ns();
     {
         DETAILS;
@@ -96,11 +103,11 @@ void mappings_release(struct mapping *m, bool stays, bool keeps_lock)
             idle_bytes += m->size;
         } else {
             LIST_REMOVE(m, same);
-            TAILQ_INSERT_TAIL(&excess, m, idle);
+            push(&excess, m);
         }
         move_excess(now, &excess);
     }
-    free_all(&excess);
+    free_all(excess);
 }
 
 void shmview_trim(void)
@@ -112,11 +119,11 @@ void shmview_trim(void)
 
 void mappings_drop_idle(void)
 {
-    struct mappings excess = TAILQ_HEAD_INITIALIZER(excess);
+    struct mapping *excess = NULL;
     {
         DETAILS;
         NOT_FORKED;
         move_excess(INT64_MAX, &excess);
     }
-    free_all(&excess);
+    free_all(excess);
 }

@@ -42,6 +42,7 @@ struct mapping {
     int64_t idle_since;
     LIST_ENTRY(mapping) same; /* in the table */
     TAILQ_ENTRY(mapping) idle;
+    struct mapping *next; /* of those that are being freed */
 };
 
 /* Returns the mapping of this data object with this access, or NULL. The caller owes
