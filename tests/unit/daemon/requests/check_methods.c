@@ -168,8 +168,7 @@ START_TEST(create_refused)
         p = house_refused(g, "Create", parameters, INVALID, "name must be 1 to 128 of");
         ck_assert_str_eq(json_string_value(json_object_get(p, "parameter")), "name");
     }
-    house_refused(g, "Create", "{'name':'a','size':1,'label':'a\\u001bb'}", INVALID,
-                  "UTF-8 without control characters");
+    house_refused(g, "Create", "{'name':'a','size':1,'label':'a\\u001bb'}", INVALID, "UTF-8");
     p = house_refused(g, "Create", "{'name':'a','size':1,'lifetime':'attached'}", INVALID,
                       "lifetime \"attached\" needs an access");
     ck_assert_str_eq(json_string_value(json_object_get(p, "parameter")), "lifetime");
