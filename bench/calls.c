@@ -111,7 +111,7 @@ static int run_attach_many(void *arg, double *ret)
     struct shmview_segment *segments[TOGETHER];
     int n = 0;
     for (int i = 0; i < TOGETHER; i++)
-        names[i] = SEGMENT;
+        names[i] = calls->names[i];
     int64_t start = now_ns();
     for (; n < CALLS; n += TOGETHER) {
         if (shmview_attach_many(calls->bench->connection, names, TOGETHER, SHMVIEW_WRITE, 0,

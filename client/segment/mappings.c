@@ -28,19 +28,6 @@ static void take_off_idle(struct mapping *m)
     idle_bytes -= m->size;
 }
 
-struct mapping *mappings_take(dev_t device, ino_t inode, int access)
-{
-    struct mapping *m;
-    DETAILS;
-    NOT_FORKED;
-    LIST_FOREACH (m, bucket_of(device, inode), same)
-        if (m->inode == inode && m->device == device && m->access == access)
-            break;
-    if (m && m->n_handles++ == 0)
-        take_off_idle(m);
-    return m;
-}
-
 void mappings_add(struct mapping *m)
 {
     DETAILS;
@@ -84,6 +71,24 @@ static void free_all(struct mapping *excess)
         excess = m->next;
         mapping_free(m);
     }
+}
+
+struct mapping *mappings_take(dev_t device, ino_t inode, int access)
+{
+    struct mapping *m, *excess = NULL;
+    int64_t now = now_ns();
+    {
+        DETAILS;
+        NOT_FORKED;
+        LIST_FOREACH (m, bucket_of(device, inode), same)
+            if (m->inode == inode && m->device == device && m->access == access)
+                break;
+        if (m && m->n_handles++ == 0)
+            take_off_idle(m);
+        move_excess(now, &excess);
+    }
+    free_all(excess);
+    return m;
 }
 
 void mappings_release(struct mapping *m, bool stays, bool keeps_lock)

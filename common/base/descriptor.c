@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <string.h>
 #include <unistd.h>
 
 int descriptor_lift(int fd)
@@ -26,6 +27,18 @@ int descriptor_renumber(int fd, int number)
         return -errno;
     close(fd);
     return 0;
+}
+
+void descriptor_pass(struct msghdr *message, union descriptor_control *control, int fd)
+{
+    memset(control, 0, sizeof *control);
+    message->msg_control = control->bytes;
+    message->msg_controllen = sizeof control->bytes;
+    struct cmsghdr *c = &control->align;
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(sizeof fd);
+    memcpy(CMSG_DATA(c), &fd, sizeof fd);
 }
 
 bool descriptor_hung_up(int fd)

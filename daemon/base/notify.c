@@ -13,6 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/base/descriptor.h"
 #include "common/base/util.h"
 #include "daemon/base/log.h"
 
@@ -113,23 +114,13 @@ static int send_with(const char *text, unsigned wait_s, int passed)
         return -errno;
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait);
     struct iovec iov = {.iov_base = (char *)(uintptr_t)text, .iov_len = strlen(text)};
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control = {.bytes = {0}};
+    union descriptor_control control;
     struct msghdr m = {.msg_name = &address,
                        .msg_namelen = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n),
                        .msg_iov = &iov,
                        .msg_iovlen = 1};
-    if (passed >= 0) {
-        m.msg_control = control.bytes;
-        m.msg_controllen = sizeof control.bytes;
-        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(sizeof passed);
-        memcpy(CMSG_DATA(c), &passed, sizeof passed);
-    }
+    if (passed >= 0)
+        descriptor_pass(&m, &control, passed);
     return sendmsg(fd, &m, MSG_NOSIGNAL | (wait_s ? 0 : MSG_DONTWAIT)) < 0 ? -errno : 0;
 }
 

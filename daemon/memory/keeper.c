@@ -12,6 +12,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "common/base/descriptor.h"
 #include "common/base/linux.h"
 #include "common/base/util.h"
 #include "daemon/base/table.h"
@@ -21,26 +22,14 @@
 
 /* --- Messages ------------------------------------------------------------- */
 
-union control {
-    struct cmsghdr align;
-    char bytes[CMSG_SPACE(sizeof(int))];
-};
-
 int keeper_send(int socket, enum keeper_kind kind, uint64_t number, int fd)
 {
     struct keeper_message message = {.kind = kind, .number = number};
     struct iovec iov = {&message, sizeof message};
-    union control control = {.bytes = {0}};
     struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
-    if (fd >= 0) {
-        m.msg_control = control.bytes;
-        m.msg_controllen = sizeof control.bytes;
-        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(sizeof fd);
-        memcpy(CMSG_DATA(c), &fd, sizeof fd);
-    }
+    union descriptor_control control;
+    if (fd >= 0)
+        descriptor_pass(&m, &control, fd);
     ssize_t n;
     do
         n = sendmsg(socket, &m, MSG_NOSIGNAL);
@@ -52,7 +41,7 @@ int keeper_receive(int socket, struct keeper_message *ret, int *ret_fd)
 {
     struct keeper_message message;
     struct iovec iov = {&message, sizeof message};
-    union control control;
+    union descriptor_control control;
     struct msghdr m = {.msg_iov = &iov,
                        .msg_iovlen = 1,
                        .msg_control = control.bytes,

@@ -49,7 +49,7 @@ struct store_segment {
     uint32_t flags;
     struct access access;              /* only the used entries are written */
     char name[LIMIT_NAME_BYTES + 1];   /* only the bytes up to the NUL are written */
-    char label[LIMIT_LABEL_BYTES + 1]; /* the same; "" is not written */
+    char label[LIMIT_LABEL_BYTES + 1]; /* up to the NUL, too; "" is not written */
 };
 
 /* The record of an attachment, written as it is. */

@@ -33,7 +33,7 @@
  * Views. Every view is one of shmview_mpi_segment(), of any format, dimension and strides, without
  * suboffsets. What one view sends and another receives has the same shape and the same format. The
  * view that one rank receives into must not overlap the view of another rank, unless the comment
- * says so, or one that is sent.
+ * allows it, or one that is sent.
  *
  * Failure. Arguments are compared before a byte is moved, and a wrong one is an error of every
  * rank, after which the job may go on. After any other error the handle is broken: each further

@@ -60,7 +60,7 @@ static unsigned watched(void)
 
 /* --- Those who work ------------------------------------------------------ */
 
-/* Creates what it is told to, leaves it to its parent, and ends. */
+/* Creates the segment called name, entrusts it to the parent process, and ends. */
 static void work(struct child *me, void *name)
 {
     struct shmview_connection *c = client_connect(&d);

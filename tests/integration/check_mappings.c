@@ -95,6 +95,29 @@ START_TEST(the_next_attachment_has_the_bytes_of_now)
 }
 END_TEST
 
+/* More than there are rows in the table of mappings, so that two of them have a row in common. */
+START_TEST(each_segment_has_bytes_of_its_own)
+{
+    enum {
+        MANY = 1100
+    };
+    static struct shmview_segment *seg[MANY];
+    char name[32];
+    daemon_start(&d);
+    struct shmview_connection *conn = client_connect(&d);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "many-map%d", i);
+        seg[i] = client_create_with(conn, name, sizeof i, SHMVIEW_ATTACHED, SHMVIEW_NO_LOCK);
+        *(int *)shmview_data(seg[i]) = i;
+    }
+    for (int i = 0; i < MANY; i++)
+        ck_assert_int_eq(*(int *)shmview_data(seg[i]), i);
+    OK(shmview_detach_many(seg, MANY));
+    OK(shmview_disconnect(conn));
+    daemon_stop(&d);
+}
+END_TEST
+
 START_TEST(few_mappings_stay)
 {
     char name[32];
@@ -117,8 +140,9 @@ START_TEST(few_mappings_stay)
     ck_assert_int_eq(n_mapped("/large-map"), 0);
     ck_assert_int_eq(n_mapped("/mib-map"), IDLE_MIB);
     usleep(1100000); /* longer than they stay */
-    OK(shmview_detach(client_attach(conn, "large-map", SHMVIEW_READ)));
+    struct shmview_segment *seg = client_attach(conn, "large-map", SHMVIEW_READ);
     ck_assert_int_eq(n_mapped("/mib-map"), 0);
+    OK(shmview_detach(seg));
     make(conn, "trim-map", 4096);
     ck_assert_int_eq(n_mapped("/trim-map"), 1);
     shmview_trim();
@@ -194,6 +218,7 @@ int main(void)
     const struct suite_test tests[] = {
         SUITE_TEST(handles_of_one_access_share_a_mapping),
         SUITE_TEST(the_next_attachment_has_the_bytes_of_now),
+        SUITE_TEST(each_segment_has_bytes_of_its_own),
         SUITE_TEST(few_mappings_stay),
         SUITE_TEST(the_last_attachment_leaves_no_mapping),
         SUITE_TEST(a_forked_child_attaches_what_its_parent_had),

@@ -76,7 +76,7 @@ static void act(const char *text, int fd)
     }
 }
 
-/* Reads messages. Returns whether the last one was text; NULL: until there are no more. */
+/* Reads messages. Returns whether the last one was text; NULL: until the queue is empty. */
 static void read_until(const char *text)
 {
     for (;;) {

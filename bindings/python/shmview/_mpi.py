@@ -56,7 +56,7 @@ def load():
         except OSError as error:
             tried.append(str(error))
     raise ImportError(f"shmview.mpi needs libshmview-mpi for the MPI of mpi4py, {' '.join(map(str, MPI.get_vendor()))}: "
-                      f"build and install shmview where mpicc.{mpi} or mpicc is, with -DSHMVIEW_MPI=ON; "
+                      f"install the package libshmview-mpi-{mpi}0, or build shmview where mpicc.{mpi} or mpicc is; "
                       f"{'; '.join(tried)}")
 
 

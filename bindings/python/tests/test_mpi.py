@@ -51,7 +51,7 @@ def test_no_library(run, vendor, name):
     said = run(stand_in(vendor) + NO_LIBRARY + "ctypes.CDLL = refuse\nimport os\nos.environ.pop('SHMVIEW_MPI_LIBRARY', None)\n"
                "try: import shmview.mpi\n"
                "except ImportError as error: print(error)")
-    assert said.startswith(f"shmview.mpi needs libshmview-mpi for the MPI of mpi4py, {vendor} (1, 2, 3): build and install")
+    assert said.startswith(f"shmview.mpi needs libshmview-mpi for the MPI of mpi4py, {vendor} (1, 2, 3): install the package")
     assert f"no libshmview-mpi-{name}.so.0; " in said and said.endswith("no libshmview-mpi.so.0\n")
 
 
