@@ -12,6 +12,9 @@
 #define TRIAL_BYTES 262144
 #define PIECE_BYTES 65536
 #define N_ROUNDS    9
+/* No round begins later than this after the first one of its class, because on a busy machine each
+ * takes long. */
+#define CLASS_SECONDS 0.02
 /* Shorter runs are packed, because loads and stores copy them faster than any MPI. */
 #define FIRST_CLASS 5
 #define TRIAL_TAG   1
@@ -86,6 +89,17 @@ static double trial_once(const struct trial *trial, const struct layout *layout,
     return MPI_Wtime() - begin;
 }
 
+/* Whether another round begins. The sender decides, for both. */
+static bool trial_goes_on(const struct trial *trial, int round, double begin)
+{
+    char more = round == 0 || (round < N_ROUNDS && MPI_Wtime() - begin < CLASS_SECONDS);
+    if (trial->sends)
+        MPI_Send(&more, 1, MPI_BYTE, trial->partner, VERDICT_TAG, trial->comm);
+    else
+        MPI_Recv(&more, 1, MPI_BYTE, trial->partner, VERDICT_TAG, trial->comm, MPI_STATUS_IGNORE);
+    return more;
+}
+
 /* Measures runs of one length both ways, and finds whether the datatype is better. On the sender.
  */
 static int trial_class(const struct trial *trial, enum choice_gaps gaps, unsigned class,
@@ -106,8 +120,8 @@ static int trial_class(const struct trial *trial, enum choice_gaps gaps, unsigne
         if (result < 0)
             return result;
     }
-    double datatype = 1e9, packed = 1e9;
-    for (int round = 0; round < N_ROUNDS; round++) {
+    double datatype = 1e9, packed = 1e9, begin = MPI_Wtime();
+    for (int round = 0; trial_goes_on(trial, round, begin); round++) {
         double seconds = trial_once(trial, &layout, type);
         datatype = seconds < datatype ? seconds : datatype;
         seconds = trial_once(trial, &layout, MPI_DATATYPE_NULL);

@@ -9,13 +9,16 @@ shift 2
 [ -x "${MPIEXEC:-}" ] || { echo "there is no mpiexec of $implementation"; exit 77; }
 
 scratch=$(mktemp -d)
-daemon=
+daemon='' launcher=''
 # shellcheck disable=SC2317
 leave() {
+    # timeout passes the signal on to mpiexec, which ends the ranks
+    [ -z "$launcher" ] || { kill "$launcher" 2> /dev/null && wait "$launcher"; } || true
     [ -z "$daemon" ] || { kill "$daemon" 2> /dev/null; wait "$daemon" 2> /dev/null; }
     rm -rf "$scratch"
 }
 trap leave EXIT
+trap 'exit 143' INT TERM
 export SHMVIEW_SOCKET=$scratch/socket TMPDIR=$scratch
 "${SHMVIEWD:?}" --socket "$SHMVIEW_SOCKET" > "$scratch/log" 2>&1 &
 daemon=$!
@@ -37,6 +40,9 @@ mpich)
     ;;
 esac
 status=0
-timeout -k 5 280 "$MPIEXEC" "${options[@]}" -n "$ranks" "$@" < /dev/null || status=$?
+timeout -k 5 280 "$MPIEXEC" "${options[@]}" -n "$ranks" "$@" < /dev/null &
+launcher=$! # in the background, so that a signal to this script is handled at once
+wait "$launcher" || status=$?
+launcher=''
 [ "$status" -eq 0 ] || { echo "the program ended with $status" >&2; cat "$scratch/log" >&2; }
 exit "$status"
