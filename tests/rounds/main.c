@@ -16,10 +16,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <shmview/layout.h>
 #include <shmview/shmview.h>
 
 #include "rounds/arena.h"
+#include "rounds/objects.h"
 
 static const char help[] =
     "Usage: rounds [OPTION]...\n"
@@ -28,6 +28,7 @@ static const char help[] =
     "\n"
     "  --rounds N   kill it so often (20)\n"
     "  --clients N  so many at a time, 1 to 32 (8)\n"
+    "  --sealed     with sealed segments, which a keeper holds while no daemon runs\n"
     "  --seed N     begin here; what happens depends on the machine as well\n"
     "  --worst MS   it is wrong if a call takes longer, in milliseconds\n"
     "\n"
@@ -40,10 +41,11 @@ struct arena *arena;
 static struct {
     unsigned rounds, clients;
     long worst_ms;
-} choice = {20, 8, 0};
+    bool sealed;
+} choice = {20, 8, 0, false};
 
 static char directory[] = "/tmp/shmview-rounds.XXXXXX";
-static char instance[64], log_path[64];
+static char instance[64], log_path[64], config_path[64];
 static pid_t daemon_pid, clients[CLIENTS_MAX];
 static unsigned incarnations[CLIENTS_MAX], deaths, rounds_done;
 
@@ -75,7 +77,7 @@ static void start_daemon(void)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     dup2(log, STDOUT_FILENO);
     dup2(log, STDERR_FILENO);
-    execl(program, program, "--socket", arena->socket, (char *)NULL);
+    execl(program, program, "--socket", arena->socket, "--config", config_path, (char *)NULL);
     _exit(127);
 }
 
@@ -157,34 +159,6 @@ static void find_instance(void)
         fclose(f);
 }
 
-/* Returns how many objects the instance has. Stores how many slots are still in use, by the
- * liveness objects. */
-static unsigned count_objects(unsigned *ret_slots)
-{
-    char path[120];
-    unsigned n = 0;
-    *ret_slots = 0;
-    snprintf(path, sizeof path, "/dev/shm/shmview.%s", instance);
-    DIR *dir = opendir(path);
-    for (struct dirent *e; dir && (e = readdir(dir));) {
-        struct shmview_liveness live;
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
-            strcmp(e->d_name, "+daemon") == 0 || strcmp(e->d_name, "+presence") == 0)
-            continue;
-        n++;
-        if (!strstr(e->d_name, ".liveness"))
-            continue;
-        int fd = openat(dirfd(dir), e->d_name, O_RDONLY | O_CLOEXEC);
-        for (uint32_t i = 0; read(fd, &live, sizeof live) == sizeof live && i == 0; i++)
-            for (uint32_t k = 0; k < live.high; k++)
-                *ret_slots += live.generation[k] && !(live.generation[k] & SHMVIEW_GENERATION_DEAD);
-        close(fd);
-    }
-    if (dir)
-        closedir(dir);
-    return n;
-}
-
 /* After all clients have ended: only their own segments and the shared one must exist, and no
  * slot may be in use. */
 static void check_rest(struct shmview_connection *conn)
@@ -194,7 +168,8 @@ static void check_rest(struct shmview_connection *conn)
         wanted += atomic_load(&arena->own[i].exists) ? 3 : 0;
     int64_t deadline = shmview_deadline(PATIENCE_NS);
     /* the daemon may not have noticed the last deaths yet */
-    while (((n = count_objects(&slots)) != wanted || slots) && shmview_deadline(0) < deadline)
+    while (((n = objects_count(instance, daemon_pid, &slots)) != wanted || slots) &&
+           shmview_deadline(0) < deadline)
         pause_ns(1000000);
     if (n != wanted || slots)
         wrong("%u objects and %u slots in use are left, where %u and none must be", n, slots,
@@ -221,13 +196,41 @@ static void check_rest(struct shmview_connection *conn)
 static void leave(void)
 {
     int status = -1;
-    unsigned slots;
+    unsigned slots, n;
     kill(daemon_pid, SIGINT);
     waitpid(daemon_pid, &status, 0);
     if (status)
         wrong("the daemon ended with status 0x%x", (unsigned)status);
-    if (count_objects(&slots))
-        wrong("%u objects are left at the end", count_objects(&slots));
+    if ((n = objects_count(instance, 0, &slots)) > 0)
+        wrong("%u objects are left at the end", n);
+    int64_t deadline = shmview_deadline(PATIENCE_NS);
+    bool gone = false;
+    while (!(gone = waitpid(-1, NULL, WNOHANG) < 0) && shmview_deadline(0) < deadline)
+        pause_ns(1000000);
+    if (!gone) /* this process is the parent of orphans */
+        wrong("a keeper is left at the end");
+}
+
+/* The default of the daemon's configuration is the backing of all segments. */
+static bool configure(void)
+{
+    FILE *f = fopen(config_path, "we");
+    return f &&
+           fprintf(f, "{\"defaults\": {\"backing\": \"%s\"}}\n",
+                   choice.sealed ? "sealed" : "file") > 0 &&
+           fclose(f) == 0;
+}
+
+/* Whether a daemon has logged that it lost a segment. */
+static void check_log(void)
+{
+    char line[512];
+    FILE *f = fopen(log_path, "re");
+    while (f && fgets(line, sizeof line, f))
+        if (strstr(line, "is lost") || strstr(line, "cannot be kept"))
+            wrong("logged: %s", line);
+    if (f)
+        fclose(f);
 }
 
 static void clean_up(void)
@@ -269,8 +272,9 @@ static int report(void)
     static const char *const names[] = {"connect", "create", "attach", "detach", "remove",
                                         "define",  "lock",   "switch", "ping"};
     long worst = 0;
-    printf("%u rounds, %u deaths of clients, %lu locks repaired, %lu requests unanswered\n",
-           rounds_done, deaths, atomic_load(&arena->repairs), atomic_load(&arena->uncertain));
+    printf("%s: %u rounds, %u deaths of clients, %lu locks repaired, %lu requests unanswered\n",
+           choice.sealed ? "sealed" : "file", rounds_done, deaths, atomic_load(&arena->repairs),
+           atomic_load(&arena->uncertain));
     printf("worst of so many calls:");
     for (int i = 0; i < N_CALLS; i++) {
         long ms = atomic_load(&arena->worst_ns[i]) / 1000000;
@@ -289,9 +293,13 @@ static int report(void)
 static int read_choice(int argc, char **argv)
 {
     static const struct option table[] = {
-        {"rounds", required_argument, NULL, 'r'}, {"clients", required_argument, NULL, 'c'},
-        {"seed", required_argument, NULL, 's'},   {"worst", required_argument, NULL, 'w'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
+        {"rounds", required_argument, NULL, 'r'},
+        {"clients", required_argument, NULL, 'c'},
+        {"seed", required_argument, NULL, 's'},
+        {"worst", required_argument, NULL, 'w'},
+        {"sealed", no_argument, NULL, 'b'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
     };
     for (int o; (o = getopt_long(argc, argv, "", table, NULL)) != -1;) {
         if (o == 'r')
@@ -302,6 +310,8 @@ static int read_choice(int argc, char **argv)
             arena->seed = strtoul(optarg, NULL, 0);
         else if (o == 'w')
             choice.worst_ms = strtol(optarg, NULL, 10);
+        else if (o == 'b')
+            choice.sealed = true;
         else
             return fputs(help, o == 'h' ? stdout : stderr), o == 'h' ? 0 : 2;
     }
@@ -325,7 +335,9 @@ int main(int argc, char **argv)
         return 2;
     snprintf(arena->socket, sizeof arena->socket, "%s/socket", directory);
     snprintf(log_path, sizeof log_path, "%s/log", directory);
-    if (begin(&conn)) {
+    snprintf(config_path, sizeof config_path, "%s/config", directory);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    if (!configure() || begin(&conn)) {
         fprintf(stderr, "rounds: cannot begin: %s\n", shmview_error_text());
         kill(daemon_pid, SIGINT);
         return 2;
@@ -343,6 +355,7 @@ int main(int argc, char **argv)
     shmview_ping(conn);
     check_rest(conn);
     leave();
+    check_log();
     status = report();
     if (status == 0)
         clean_up();

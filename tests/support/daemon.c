@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "support/await.h"
+#include "support/backing.h"
 #include "support/child.h"
 #include "support/place.h"
 #include "support/raw.h"
@@ -30,13 +31,13 @@ const char *daemon_program(void)
 static void become_daemon(const struct daemon *daemon, const char *program, int log)
 {
     struct rlimit limit = {daemon->max_descriptors, daemon->max_descriptors};
+    const char *config = daemon->config[0] ? daemon->config : backing_config();
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     dup2(log, STDOUT_FILENO);
     dup2(log, STDERR_FILENO);
     if (daemon->max_descriptors && setrlimit(RLIMIT_NOFILE, &limit))
         _exit(126);
-    execl(program, program, "--socket", daemon->socket, "--config",
-          daemon->config[0] ? daemon->config : "/dev/null", (char *)NULL);
+    execl(program, program, "--socket", daemon->socket, "--config", config, (char *)NULL);
     _exit(127);
 }
 
@@ -223,7 +224,8 @@ bool daemon_said(const struct daemon *daemon, const char *text)
 
 unsigned daemon_objects(const struct daemon *daemon)
 {
-    return place_objects(daemon->instance, NULL, 0) - 1; /* the instance's lock */
+    unsigned files = place_objects(daemon->instance, NULL, 0) - 1; /* the instance's lock */
+    return files + (daemon->pid ? backing_objects(daemon->pid) : 0);
 }
 
 bool daemon_has_data(const struct daemon *daemon, const char *name)

@@ -62,7 +62,8 @@ bool daemon_said(const struct daemon *daemon, const char *text);
 /* Sends SIGHUP and waits until the daemon logs that it has read the configuration or failed to. */
 void daemon_reload(struct daemon *daemon);
 
-/* Returns how many objects its segments have in /dev/shm, without the instance's lock file. */
+/* Returns how many objects its segments have: files in /dev/shm without the instance's lock file,
+ * and sealed objects that a running daemon has open. */
 unsigned daemon_objects(const struct daemon *daemon);
 /* Returns whether /dev/shm has the data object of the segment called name. */
 bool daemon_has_data(const struct daemon *daemon, const char *name);
