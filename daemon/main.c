@@ -29,6 +29,7 @@
 #include "daemon/config/options.h"
 #include "daemon/memory/keeper.h"
 #include "daemon/memory/keeping.h"
+#include "daemon/memory/sealed.h"
 #include "daemon/server.h"
 #include "daemon/store/store_check.h"
 
@@ -179,7 +180,7 @@ static int serve_socket(int dir, const char *socket, const struct options *optio
     if (store) {
         keeping_init(socket);
         status = serve(options, listener, instance, config, store, ready);
-        keeping_end();
+        sealed_end();
     } else {
         listener_close(listener);
         config_free(config);

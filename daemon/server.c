@@ -20,6 +20,7 @@
 #include "daemon/memory/discard.h"
 #include "daemon/memory/keeping.h"
 #include "daemon/memory/sealed.h"
+#include "daemon/memory/sealed.h"
 #include "daemon/recovery.h"
 #include "daemon/requests/creation.h"
 #include "daemon/requests/declared.h"
@@ -230,8 +231,9 @@ static void on_repair(struct alarm *alarm)
 {
     struct server *s = alarm->data;
     segment_repair_some(&s->state.registry, &s->repaired);
+    bool settled = sealed_settle();
     keeping_report();
-    if (has_segments(s))
+    if (has_segments(s) || !settled)
         alarm_set(alarm, s->repaired ? REPAIR_MORE_MS : REPAIR_MS, 0);
 }
 

@@ -28,7 +28,7 @@
 
 #define STATUS_MS 1000
 /* How long the daemon waits at most for a service manager whose queue is full. */
-#define STATE_WAIT_S 1
+#define STATE_WAIT_MS 1000
 
 /* The names of stored descriptors begin with this. */
 #define STORED "memory-"
@@ -96,12 +96,12 @@ void notify_ignore(void)
 
 /* Sends text to the service manager, with the descriptor passed unless that is -1. Does not use
  * sd_notify(), because that blocks without limit while the queue of the manager is full, and so
- * would stop the loop. Blocks wait_s seconds at most; 0: not at all. Returns 0; -ENOENT if there is
- * no manager; -EAGAIN if its queue stayed full; or another -errno. */
-static int send_with(const char *text, unsigned wait_s, int passed)
+ * would stop the loop. Blocks wait_ms milliseconds at most; 0: not at all. Returns 0; -ENOENT if
+ * there is no manager; -EAGAIN if its queue stayed full; or another -errno. */
+static int send_with(const char *text, unsigned wait_ms, int passed)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct timeval wait = {.tv_sec = wait_s};
+    struct timeval wait = {.tv_sec = wait_ms / 1000, .tv_usec = wait_ms % 1000 * 1000};
     const char *path = getenv("NOTIFY_SOCKET");
     size_t n = path ? strlen(path) : 0;
     if (n < 2 || n >= sizeof address.sun_path || (path[0] != '/' && path[0] != '@'))
@@ -121,31 +121,31 @@ static int send_with(const char *text, unsigned wait_s, int passed)
                        .msg_iovlen = 1};
     if (passed >= 0)
         descriptor_pass(&m, &control, passed);
-    return sendmsg(fd, &m, MSG_NOSIGNAL | (wait_s ? 0 : MSG_DONTWAIT)) < 0 ? -errno : 0;
+    return sendmsg(fd, &m, MSG_NOSIGNAL | (wait_ms ? 0 : MSG_DONTWAIT)) < 0 ? -errno : 0;
 }
 
-static int send_text(const char *text, unsigned wait_s)
+static int send_text(const char *text, unsigned wait_ms)
 {
-    return send_with(text, wait_s, -1);
+    return send_with(text, wait_ms, -1);
 }
 
-int notify_store(int fd, uint64_t number)
+int notify_store(int fd, uint64_t number, unsigned wait_ms)
 {
     char text[100]; /* FDPOLL=0: the manager would drop a descriptor with an error at once */
     snprintf(text, sizeof text, "FDSTORE=1\nFDPOLL=0\nFDNAME=" STORED "%" PRIu64, number);
-    return send_with(text, STATE_WAIT_S, fd);
+    return send_with(text, wait_ms, fd);
 }
 
-int notify_unstore(uint64_t number)
+int notify_unstore(uint64_t number, unsigned wait_ms)
 {
     char text[100];
     snprintf(text, sizeof text, "FDSTOREREMOVE=1\nFDNAME=" STORED "%" PRIu64, number);
-    return send_with(text, STATE_WAIT_S, -1);
+    return send_text(text, wait_ms);
 }
 
 static void send_state(const char *text)
 {
-    int r = send_text(text, STATE_WAIT_S);
+    int r = send_text(text, STATE_WAIT_MS);
     if (r && r != -ENOENT)
         log_warning("the service manager cannot be notified: %s", strerror(-r));
 }

@@ -41,10 +41,11 @@ bool notify_is_managed(void);
 int notify_each_stored(int (*take)(int fd, uint64_t number));
 
 /* Store a copy of the descriptor with the service manager under a number, for the next daemon, and
- * remove it again. They block up to a second if the manager's queue is full. Return 0 or -errno.
- * The manager does not report whether it has room (FileDescriptorStoreMax=). Any thread. */
-int notify_store(int fd, uint64_t number);
-int notify_unstore(uint64_t number);
+ * remove it again. They block wait_ms milliseconds at most if the manager's queue is full; 0: not
+ * at all. Return 0; -EAGAIN if it stayed full; or another -errno. The manager does not report
+ * whether it has room (FileDescriptorStoreMax=). Any thread. */
+int notify_store(int fd, uint64_t number, unsigned wait_ms);
+int notify_unstore(uint64_t number, unsigned wait_ms);
 
 /* Removes the variables of these protocols from the environment. A session daemon calls this,
  * because the variables that it inherits are meant for the program that started it. */

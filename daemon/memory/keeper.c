@@ -22,7 +22,7 @@
 
 /* --- Messages ------------------------------------------------------------- */
 
-int keeper_send(int socket, enum keeper_kind kind, uint64_t number, int fd)
+int keeper_send(int socket, enum keeper_kind kind, uint64_t number, int fd, int flags)
 {
     struct keeper_message message = {.kind = kind, .number = number};
     struct iovec iov = {&message, sizeof message};
@@ -32,7 +32,7 @@ int keeper_send(int socket, enum keeper_kind kind, uint64_t number, int fd)
         descriptor_pass(&m, &control, fd);
     ssize_t n;
     do
-        n = sendmsg(socket, &m, MSG_NOSIGNAL);
+        n = sendmsg(socket, &m, MSG_NOSIGNAL | flags);
     while (n < 0 && errno == EINTR);
     return n < 0 ? -errno : 0;
 }
@@ -134,9 +134,9 @@ static void greet(struct keeper *k, int listener)
         return;
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait);
     LIST_FOREACH (h, &k->all, all)
-        if (keeper_send(fd, KEEPER_HELD, h->number, h->fd))
+        if (keeper_send(fd, KEEPER_HELD, h->number, h->fd, 0))
             return;
-    if (keeper_send(fd, KEEPER_READY, k->by_number.n, -1))
+    if (keeper_send(fd, KEEPER_READY, k->by_number.n, -1, 0))
         return;
     close_fdp(&k->daemon);
     k->daemon = steal_fd(&fd);

@@ -31,9 +31,9 @@ struct keeper_message {
 /* The only argument of the daemon's program that makes it a keeper. */
 #define KEEPER_ARGUMENT "--keeper"
 
-/* Sends a message with the descriptor fd, which stays the caller's; -1: without one. Returns 0 or
- * -errno. */
-int keeper_send(int socket, enum keeper_kind kind, uint64_t number, int fd);
+/* Sends a message with the descriptor fd, which stays the caller's; -1: without one. flags are
+ * those of sendmsg(). Returns 0 or -errno. */
+int keeper_send(int socket, enum keeper_kind kind, uint64_t number, int fd, int flags);
 
 /* Receives one message. *ret_fd is its descriptor, which the caller owns, or -1. Returns 0; -EPIPE
  * at the end of the connection; -EPROTO for what is no such message; or another -errno. */

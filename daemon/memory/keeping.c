@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
@@ -20,6 +21,10 @@
 #include "daemon/memory/keeper.h"
 
 #define KEEPER_WAIT_S 5
+/* How long a call waits for a place that accepts nothing, until one has waited in vain. Shorter
+ * than the time that an attach may take, and longer than a burst of creations keeps a keeper busy.
+ */
+#define BUSY_MS 20
 
 static enum {
     NOWHERE,
@@ -33,6 +38,9 @@ static struct sockaddr_un address = {.sun_family = AF_UNIX};
 static int keeper = -1;  /* the connection */
 static uint64_t n_kept;  /* objects */
 static bool was_started; /* a keeper was there, also if it has ended */
+static bool has_lost;    /* that one has ended, and keeping_has_lost() has not returned it */
+static bool is_stuck;    /* a call has waited in vain, and none has succeeded since */
+static bool told_stuck;  /* as the log has it */
 static int failure;      /* the first one, which the loop has not logged yet; 0: none */
 static bool has_failed;  /* also if it was logged */
 
@@ -58,11 +66,19 @@ void keeping_report(void)
 {
     pthread_mutex_lock(&lock);
     int error = failure;
+    bool stuck = is_stuck, changed = stuck != told_stuck;
     failure = 0;
+    told_stuck = stuck;
     pthread_mutex_unlock(&lock);
+    const char *who = place == MANAGER ? "the service manager" : "the keeper of sealed segments";
     if (error)
         log_warning("the memory of sealed segments cannot be kept for the next daemon: %s",
                     strerror(-error));
+    if (changed && stuck)
+        log_warning("%s accepts nothing: new sealed segments would end with this daemon", who);
+    else if (changed)
+        log_event(LOG_INFO, &(struct log_event){.kind = LOG_PLAIN}, "%s accepts descriptors again",
+                  who);
 }
 
 /* --- The keeper ----------------------------------------------------------- */
@@ -151,20 +167,43 @@ static int start(void)
     return r;
 }
 
-/* Sends to the keeper; `starts`: starts one if there is none. *ret_lost becomes true if an earlier
- * one has ended. Returns 0 or -errno. */
-static int tell(enum keeper_kind kind, uint64_t number, int fd, bool starts, bool *ret_lost)
+/* Returns whether the keeper has ended. The caller holds the lock. */
+static bool has_ended(void)
 {
-    int r = keeper >= 0 ? keeper_send(keeper, kind, number, fd) : -ENOTCONN;
-    if (r == 0 || !starts)
-        return r;
+    struct pollfd p = {.fd = keeper};
+    return keeper >= 0 && poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLERR);
+}
+
+static void lose_keeper(void)
+{
     close_fdp(&keeper);
-    r = start();
-    if (r)
+    has_lost = was_started;
+    n_kept = 0;
+}
+
+/* Sends to the keeper, if there is one; waits ms milliseconds at most if its queue is full. Returns
+ * 0; -EAGAIN if it stayed full; or another -errno: then there is no keeper any longer. */
+static int tell(enum keeper_kind kind, uint64_t number, int fd, int ms)
+{
+    struct pollfd p = {.fd = keeper, .events = POLLOUT};
+    if (keeper < 0)
+        return -ENOTCONN;
+    int r = keeper_send(keeper, kind, number, fd, MSG_DONTWAIT);
+    if (r == -EAGAIN && ms && poll(&p, 1, ms) > 0)
+        r = keeper_send(keeper, kind, number, fd, MSG_DONTWAIT);
+    if (r && r != -EAGAIN && r != -ETOOMANYREFS)
+        lose_keeper();
+    return r;
+}
+
+static int offer_keeper(int fd, uint64_t number, int ms)
+{
+    int r = tell(KEEPER_KEEP, number, fd, ms);
+    if (keeper >= 0)
         return r;
-    *ret_lost = was_started;
-    was_started = true;
-    return keeper_send(keeper, kind, number, fd);
+    r = start();
+    was_started = was_started || r == 0;
+    return r ? r : tell(KEEPER_KEEP, number, fd, BUSY_MS);
 }
 
 /* --- Both ----------------------------------------------------------------- */
@@ -185,32 +224,55 @@ int keeping_recover(int (*take)(int fd, uint64_t number))
     return r;
 }
 
-bool keeping_offer(int fd, uint64_t number)
+/* Notes the result of a call, and returns it. */
+static int note(int r)
 {
-    bool lost = false;
-    if (place == NOWHERE)
-        return false;
-    pthread_mutex_lock(&lock);
-    int r =
-        place == MANAGER ? notify_store(fd, number) : tell(KEEPER_KEEP, number, fd, true, &lost);
-    n_kept++;
-    if (r)
+    if (r == -ETOOMANYREFS) /* too many descriptors are under way */
+        r = -EAGAIN;
+    if (r == 0 || r == -EAGAIN)
+        is_stuck = r != 0;
+    else
         fail(r);
-    pthread_mutex_unlock(&lock);
-    return lost;
+    return r;
 }
 
-void keeping_forget(uint64_t number)
+int keeping_offer(int fd, uint64_t number)
 {
     if (place == NOWHERE)
-        return;
+        return 0;
     pthread_mutex_lock(&lock);
+    int ms = is_stuck ? 0 : BUSY_MS;
     int r =
-        place == MANAGER ? notify_unstore(number) : tell(KEEPER_FORGET, number, -1, false, NULL);
-    n_kept -= n_kept > 0;
-    if (r)
-        fail(r);
+        place == MANAGER ? notify_store(fd, number, (unsigned)ms) : offer_keeper(fd, number, ms);
+    n_kept += r == 0;
+    r = note(r);
     pthread_mutex_unlock(&lock);
+    return r;
+}
+
+int keeping_forget(uint64_t number)
+{
+    if (place == NOWHERE)
+        return 0;
+    pthread_mutex_lock(&lock);
+    int ms = is_stuck ? 0 : BUSY_MS;
+    int r = place == MANAGER ? notify_unstore(number, (unsigned)ms)
+                             : tell(KEEPER_FORGET, number, -1, ms);
+    n_kept -= r == 0 && n_kept > 0;
+    r = place == KEEPER && keeper < 0 ? 0 : note(r); /* what a keeper held has ended with it */
+    pthread_mutex_unlock(&lock);
+    return r;
+}
+
+bool keeping_has_lost(void)
+{
+    pthread_mutex_lock(&lock);
+    if (has_ended())
+        lose_keeper();
+    bool lost = has_lost;
+    has_lost = false;
+    pthread_mutex_unlock(&lock);
+    return lost;
 }
 
 void keeping_end(void)

@@ -2,7 +2,8 @@
 /* Where descriptors of sealed objects outlive the daemon: in the descriptor store of the service
  * manager (notify.h), or in a keeper of this instance (keeper.h). Until keeping_init() they do not.
  *
- * An object whose descriptor cannot be kept ends with the daemon; that is logged once. */
+ * An object whose descriptor cannot be kept ends with the daemon; that is logged once. Any thread
+ * may call these functions unless they say otherwise. */
 #ifndef DAEMON_KEEPING_H
 #define DAEMON_KEEPING_H
 
@@ -17,15 +18,18 @@ void keeping_init(const char *socket);
  * take() and this function return 0 or -errno. */
 int keeping_recover(int (*take)(int fd, uint64_t number));
 
-/* Keeps a copy of the descriptor under a number that no other object has. Starts a keeper if there
- * is none. Returns whether all earlier objects must be kept again, because an earlier keeper has
- * ended. Blocks a second at most. Any thread. */
-bool keeping_offer(int fd, uint64_t number);
+/* Keep a copy of the descriptor under a number that no other object has, and drop it again. The
+ * first starts a keeper if there is none. Return 0, or -errno: then the caller must try again
+ * later. They block 20 ms at most, and only until one call has done so in vain. */
+int keeping_offer(int fd, uint64_t number);
+int keeping_forget(uint64_t number);
 
-/* Drops what was kept under the number. Blocks a second at most. Any thread. */
-void keeping_forget(uint64_t number);
+/* Returns, once for each keeper, whether it has ended: then all objects must be offered again.
+ * keeping_offer() may find that, too. */
+bool keeping_has_lost(void);
 
-/* Logs the first failure of the functions above, once. Loop only. */
+/* Logs what the functions above have found: a first failure, and that the place accepts nothing, or
+ * something again. Loop only. */
 void keeping_report(void);
 
 /* Ends the connection to the keeper, which then ends if it holds nothing. */

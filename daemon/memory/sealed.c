@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/queue.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/base/linux.h"
@@ -18,20 +19,30 @@
 
 /* The kernel accepts names of 249 bytes. */
 #define NAME_BYTES 200
+/* How long a daemon that ends waits for a keeper or a service manager. */
+#define END_WAIT_MS 2000
 
 struct sealed {
     struct table_link link;
     LIST_ENTRY(sealed) all;
+    TAILQ_ENTRY(sealed) waiting; /* on one of the queues below */
     ino_t inode;
     int fd;         /* of a description that nobody but a keeper has */
     bool unclaimed; /* an earlier daemon made it, and no segment is known to have it */
+    bool offered;   /* to the place where it outlives this daemon */
 };
+
+TAILQ_HEAD(queue, sealed);
 
 /* Allocations run on several threads. The lock protects all that follows. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct table objects;
 static LIST_HEAD(, sealed) all = LIST_HEAD_INITIALIZER(all);
 static unsigned limit = UINT_MAX;
+/* Objects to offer; and taken ones that were offered and must be forgotten. The second queue is
+ * served first: a new object can have the number of one that has ended. */
+static struct queue unoffered = TAILQ_HEAD_INITIALIZER(unoffered);
+static struct queue unforgotten = TAILQ_HEAD_INITIALIZER(unforgotten);
 
 static uint32_t hash_of(ino_t inode)
 {
@@ -90,18 +101,21 @@ static int new_memfd(const char *name)
     return fd < 0 ? -errno : fd;
 }
 
-/* Adds the object to the table, which takes over fd if this succeeds. Returns 0 or -errno. */
-static int keep(int fd, ino_t inode, bool unclaimed)
+/* Adds the object to the table, which takes over fd if this succeeds. was_kept: an earlier
+ * daemon made it. Returns 0 or -errno. */
+static int keep(int fd, ino_t inode, bool was_kept)
 {
     struct sealed *s = malloc(sizeof *s);
     if (!s)
         return -ENOMEM;
-    *s = (struct sealed){.inode = inode, .fd = fd, .unclaimed = unclaimed};
+    *s = (struct sealed){.inode = inode, .fd = fd, .unclaimed = was_kept, .offered = was_kept};
     pthread_mutex_lock(&lock);
     bool fits = objects.n < limit;
     if (fits) {
         table_add(&objects, &s->link, hash_of(inode));
         LIST_INSERT_HEAD(&all, s, all);
+        if (!was_kept)
+            TAILQ_INSERT_TAIL(&unoffered, s, waiting);
     }
     pthread_mutex_unlock(&lock);
     if (!fits)
@@ -109,18 +123,61 @@ static int keep(int fd, ino_t inode, bool unclaimed)
     return fits ? 0 : -EMFILE;
 }
 
-/* Keeps the object for the next daemon. A new keeper gets all others too. */
-static void offer(int fd, ino_t inode)
+/* --- For the next daemon -------------------------------------------------- */
+
+/* A new keeper must get all objects. The caller holds the lock. */
+static void offer_all_again(void)
 {
     struct sealed *s;
-    if (!keeping_offer(fd, (uint64_t)inode))
-        return;
-    pthread_mutex_lock(&lock);
     LIST_FOREACH (s, &all, all)
-        if (s->inode != inode)
-            keeping_offer(s->fd, (uint64_t)s->inode);
-    pthread_mutex_unlock(&lock);
+        if (s->offered) {
+            s->offered = false;
+            TAILQ_INSERT_TAIL(&unoffered, s, waiting);
+        }
 }
+
+/* Serves both queues. Returns whether both are empty now. The caller holds the lock. */
+static bool settle(void)
+{
+    struct sealed *s;
+    while ((s = TAILQ_FIRST(&unforgotten))) {
+        if (keeping_forget((uint64_t)s->inode))
+            return false;
+        TAILQ_REMOVE(&unforgotten, s, waiting);
+        free(s);
+    }
+    while ((s = TAILQ_FIRST(&unoffered))) {
+        int r = keeping_offer(s->fd, (uint64_t)s->inode);
+        if (keeping_has_lost())
+            offer_all_again();
+        if (r)
+            return false;
+        TAILQ_REMOVE(&unoffered, s, waiting);
+        s->offered = true;
+    }
+    return true;
+}
+
+bool sealed_settle(void)
+{
+    pthread_mutex_lock(&lock);
+    if (keeping_has_lost())
+        offer_all_again();
+    bool settled = settle();
+    pthread_mutex_unlock(&lock);
+    return settled;
+}
+
+void sealed_end(void)
+{
+    const struct timespec pause = {.tv_nsec = 10000000};
+    for (int i = 0; i < END_WAIT_MS / 10 && !sealed_settle(); i++)
+        nanosleep(&pause, NULL);
+    keeping_report();
+    keeping_end();
+}
+
+/* --- Objects -------------------------------------------------------------- */
 
 int sealed_create(const char *name, uint64_t bytes, bool fully, struct stat *ret_st)
 {
@@ -138,8 +195,10 @@ int sealed_create(const char *name, uint64_t bytes, bool fully, struct stat *ret
     int r = keep(fd, st.st_ino, false);
     if (r)
         return r;
-    offer(fd, st.st_ino);
     steal_fd(&fd);
+    pthread_mutex_lock(&lock);
+    settle();
+    pthread_mutex_unlock(&lock);
     *ret_st = st;
     return steal_fd(&own);
 }
@@ -175,15 +234,19 @@ int sealed_take(ino_t inode)
 {
     pthread_mutex_lock(&lock);
     struct sealed *s = find(inode);
+    int fd = s ? s->fd : -ENOENT;
     if (s) {
         table_remove(&objects, &s->link);
         LIST_REMOVE(s, all);
+        if (s->offered) {
+            TAILQ_INSERT_TAIL(&unforgotten, s, waiting);
+        } else {
+            TAILQ_REMOVE(&unoffered, s, waiting);
+            free(s);
+        }
+        settle();
     }
     pthread_mutex_unlock(&lock);
-    int fd = s ? s->fd : -ENOENT;
-    if (s)
-        keeping_forget((uint64_t)inode);
-    free(s);
     return fd;
 }
 
@@ -199,7 +262,7 @@ static int adopt(int fd, uint64_t number)
     if (seals < 0 || (seals & size) != size || fstat(fd, &st) || !S_ISREG(st.st_mode) ||
         st.st_uid != geteuid() || st.st_ino != number || find(st.st_ino)) {
         close(fd);
-        keeping_forget(number);
+        keeping_forget(number); /* in vain: the next daemon drops it */
         return 0;
     }
     int r = keep(fd, st.st_ino, true);

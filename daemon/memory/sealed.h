@@ -53,6 +53,15 @@ void sealed_claim(ino_t inode);
 /* Frees all objects that were recovered and not claimed. Returns their number. */
 unsigned sealed_drop_unclaimed(void);
 
+/* Gives the keeper or the service manager what it could not accept before, and a new keeper all
+ * objects if the last one has ended. Returns false if there is more to give, and the caller must
+ * call again later. Does not block for more than 20 ms. */
+bool sealed_settle(void);
+
+/* Like sealed_settle() until all is given, two seconds at most; then ends the connection to the
+ * keeper. Once, before the process ends. */
+void sealed_end(void);
+
 /* Forgets the object. Returns the last descriptor of this module, which the caller owns; or
  * -ENOENT. */
 int sealed_take(ino_t inode);

@@ -15,9 +15,11 @@
 #include <shmview/layout.h>
 
 #include "support/await.h"
+#include "support/backing.h"
 #include "support/client.h"
 #include "support/daemon.h"
 #include "support/person.h"
+#include "support/place.h"
 #include "support/raw.h"
 #include "support/suite.h"
 
@@ -46,23 +48,6 @@ static void drop(struct shmview_segment *segment, const char *name)
     OK(shmview_remove(conn, name));
 }
 
-/* How many sealed objects the daemon has open, once for each descriptor. */
-static unsigned memfds(void)
-{
-    char path[64], link[300];
-    unsigned n = 0;
-    snprintf(path, sizeof path, "/proc/%d/fd", d.pid);
-    DIR *dir = opendir(path);
-    ck_assert_ptr_nonnull(dir);
-    for (struct dirent *e; (e = readdir(dir));) {
-        ssize_t got = readlinkat(dirfd(dir), e->d_name, link, sizeof link - 1);
-        link[got > 0 ? got : 0] = '\0';
-        n += strncmp(link, "/memfd:shmview:", 15) == 0;
-    }
-    closedir(dir);
-    return n;
-}
-
 static void begin(void)
 {
     daemon_start(&d);
@@ -71,7 +56,7 @@ static void begin(void)
 
 static void end(void)
 {
-    AWAIT(memfds() == 0); /* the memory of every segment was given back */
+    AWAIT(backing_objects(d.pid) == 0); /* the memory of every segment was given back */
     OK(shmview_disconnect(conn));
     daemon_stop(&d);
     process_await_none(); /* its keeper ends, too */
@@ -214,7 +199,7 @@ START_TEST(objects_are_sealed_and_committed)
     ck_assert_int_eq(fstat(raw.fds[raw_int(a, "attachment.data")], &st), 0);
     ck_assert_int_eq(st.st_size, BYTES);
     ck_assert_int_ge(st.st_blocks * 512, BYTES);
-    ck_assert_uint_eq(daemon_objects(&d), 0); /* nothing in /dev/shm */
+    ck_assert_uint_eq(place_objects(d.instance, NULL, 0), 1); /* nothing in /dev/shm */
     ck_assert_int_eq(fcntl(raw.fds[raw_int(a, "attachment.liveness")], F_GETFL) & O_ACCMODE,
                      O_RDONLY);
     json_decref(a);
@@ -264,7 +249,7 @@ START_TEST(removed_while_attached)
     bare.flags = SHMVIEW_NO_LOCK;
     begin();
     OK(shmview_create(conn, "s", BYTES, &bare, &s));
-    ck_assert_uint_ge(memfds(), 1);
+    ck_assert_uint_ge(backing_objects(d.pid), 1);
     OK(shmview_remove(conn, "s"));
     again = make_sealed("s", 2 * MIB);
     strcpy(shmview_data(s), "old");

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "support/await.h"
+#include "support/backing.h"
 #include "support/child.h"
 #include "support/client.h"
 #include "support/daemon.h"
@@ -37,23 +38,6 @@ static void drop(struct shmview_segment *segment, const char *name)
     OK(shmview_remove(conn, name));
 }
 
-/* How many sealed objects the daemon has open, once for each descriptor. */
-static unsigned memfds(void)
-{
-    char path[64], link[300];
-    unsigned n = 0;
-    snprintf(path, sizeof path, "/proc/%d/fd", d.pid);
-    DIR *dir = opendir(path);
-    ck_assert_ptr_nonnull(dir);
-    for (struct dirent *e; (e = readdir(dir));) {
-        ssize_t got = readlinkat(dirfd(dir), e->d_name, link, sizeof link - 1);
-        link[got > 0 ? got : 0] = '\0';
-        n += strncmp(link, "/memfd:shmview:", 15) == 0;
-    }
-    closedir(dir);
-    return n;
-}
-
 static void begin(void)
 {
     daemon_start(&d);
@@ -62,7 +46,7 @@ static void begin(void)
 
 static void end(void)
 {
-    AWAIT(memfds() == 0); /* the memory of every segment was given back */
+    AWAIT(backing_objects(d.pid) == 0); /* the memory of every segment was given back */
     OK(shmview_disconnect(conn));
     daemon_stop(&d);
     process_await_none(); /* its keeper ends, too */
@@ -111,6 +95,13 @@ static pid_t keeper(void)
     return found;
 }
 
+/* How many objects the keeper holds. */
+static unsigned kept(void)
+{
+    pid_t pid = keeper();
+    return pid ? backing_objects(pid) : 0;
+}
+
 static void restart(bool kill)
 {
     if (kill)
@@ -154,7 +145,7 @@ START_TEST(they_survive_the_daemon)
         OK(shmview_lock(other));
         OK(shmview_unlock(other));
         OK(shmview_detach(other));
-        ck_assert_uint_ge(memfds(), 3);
+        ck_assert_uint_ge(backing_objects(d.pid), 3);
     }
     child_start(&child, holder, NULL);
     child_hear(&child, 1);
@@ -191,6 +182,59 @@ START_TEST(a_keeper_that_is_killed_is_replaced)
 }
 END_TEST
 
+START_TEST(a_keeper_is_replaced_while_nothing_happens)
+{
+    begin();
+    struct shmview_segment *s = make_sealed("s", 10);
+    strcpy(shmview_data(s), "1");
+    pid_t first = keeper();
+    ck_assert_int_eq(kill(first, SIGKILL), 0);
+    AWAIT(keeper() != first && keeper() != 0 && kept() == 3);
+    restart(true);
+    struct shmview_segment *again = client_attach(conn, "s", SHMVIEW_READ);
+    ck_assert_str_eq(shmview_data(again), "1");
+    OK(shmview_detach(again));
+    drop(s, "s");
+    end();
+}
+END_TEST
+
+#define MANY 150 /* segments, whose objects do not fit into the queue of a socket */
+
+START_TEST(a_keeper_that_hangs_delays_nobody)
+{
+    struct shmview_segment *s[MANY], *gone;
+    char name[16];
+    begin();
+    s[0] = make_sealed("0", 10);
+    gone = make_sealed("gone", 10);
+    AWAIT(kept() == 6);
+    ck_assert_int_eq(kill(keeper(), SIGSTOP), 0);
+    int64_t began = await_now_ns(), worst = 0;
+    for (int i = 1; i < MANY; i++) {
+        int64_t before = await_now_ns();
+        snprintf(name, sizeof name, "%d", i);
+        s[i] = make_sealed(name, 10);
+        int64_t took = await_now_ns() - before;
+        worst = took > worst ? took : worst;
+    }
+    drop(gone, "gone");
+    ck_assert_msg(worst < 900000000, "a creation took %jd ns", (intmax_t)worst);
+    ck_assert_int_lt(await_now_ns() - began, 4000000000);
+    AWAIT(daemon_said(&d, "the keeper of sealed segments accepts nothing"));
+    ck_assert_int_eq(kill(keeper(), SIGCONT), 0);
+    AWAIT(kept() == 3 * MANY);
+    AWAIT(daemon_said(&d, "accepts descriptors again"));
+    restart(true);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "%d", i);
+        drop(s[i], name);
+    }
+    AWAIT(kept() == 0);
+    end();
+}
+END_TEST
+
 START_TEST(what_nobody_kept_is_lost)
 {
     struct shmview_segment *s, *f, *none;
@@ -220,6 +264,8 @@ int main(void)
     const struct suite_test tests[] = {
         SUITE_TEST(they_survive_the_daemon),
         SUITE_TEST(a_keeper_that_is_killed_is_replaced),
+        SUITE_TEST(a_keeper_is_replaced_while_nothing_happens),
+        SUITE_TEST(a_keeper_that_hangs_delays_nobody),
         SUITE_TEST(what_nobody_kept_is_lost),
         SUITE_END,
     };

@@ -21,7 +21,8 @@
 #include "support/place.h"
 #include "support/suite.h"
 
-#define STORED_MOST 16
+#define N_SLOW      20
+#define STORED_MOST (3 * N_SLOW)
 
 /* Plays the manager: its socket, and what it stores. */
 static int manager = -1;
@@ -206,6 +207,43 @@ START_TEST(the_store_keeps_sealed_segments)
 }
 END_TEST
 
+/* A queue of the kernel is full after ten messages or some more. */
+START_TEST(a_manager_that_hangs_delays_nobody)
+{
+    struct shmview_connection *conn;
+    struct shmview_segment *s[N_SLOW];
+    char name[16];
+    open_manager();
+    start();
+    conn = client_connect(&d);
+    int64_t began = await_now_ns();
+    for (int i = 0; i < N_SLOW; i++) {
+        snprintf(name, sizeof name, "%d", i);
+        OK(shmview_create(conn, name, 10, &sealed, &s[i]));
+    }
+    ck_assert_int_lt(await_now_ns() - began, 3000000000);
+    while (n_stored < 3 * N_SLOW) { /* what did not fit into the queue is sent later */
+        await_readable(manager);
+        read_until(NULL);
+    }
+    began = await_now_ns();
+    for (int i = 0; i < N_SLOW; i++) {
+        snprintf(name, sizeof name, "%d", i);
+        OK(shmview_detach(s[i]));
+        OK(shmview_remove(conn, name));
+    }
+    ck_assert_int_lt(await_now_ns() - began, 3000000000);
+    while (n_stored) {
+        await_readable(manager);
+        read_until(NULL);
+    }
+    OK(shmview_disconnect(conn));
+    finish(SIGINT);
+    unlink(d.log);
+    close_manager();
+}
+END_TEST
+
 /* The store has descriptors that nobody knows, and others that are no memory. */
 START_TEST(strange_descriptors_are_dropped)
 {
@@ -239,6 +277,7 @@ int main(void)
 {
     const struct suite_test tests[] = {
         SUITE_TEST(the_store_keeps_sealed_segments),
+        SUITE_TEST(a_manager_that_hangs_delays_nobody),
         SUITE_TEST(strange_descriptors_are_dropped),
         SUITE_END,
     };
