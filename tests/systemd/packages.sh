@@ -80,6 +80,11 @@ if has_package python3-shmview && has_package shmview-tools && /usr/bin/python3 
 fi
 
 step "upgrade"
+party sam alice
+expect sam 'seal vault 1048576' ok
+expect sam 'fill 9' ok
+expect sam lock ok
+await stored 3
 first=$(property MainPID)
 echo '{"log_level": "info"}' > /etc/shmviewd.json
 dpkg -i /test/2/*.deb > /test/dpkg.log 2>&1 || die "dpkg -i: $(cat /test/dpkg.log)"
@@ -92,6 +97,17 @@ expect bob trylock 'the deadline passed*'
 expect alice unlock ok
 expect bob lock ok
 expect bob unlock ok
+expect sam 'all 9' ok
+expect sam ping ok
+party other alice
+expect other 'attach vault r' ok
+expect other 'all 9' ok
+expect other trylock 'the deadline passed*'
+leave other
+expect sam unlock ok
+expect sam 'remove vault' ok
+leave sam
+await stored 0
 
 step "remove"
 leave alice

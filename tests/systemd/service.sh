@@ -162,6 +162,55 @@ expect root lock 'owner died'
 expect root unlock ok
 await logged_now 1 OWNER_DIED SHMVIEW_SEGMENT=data SHMVIEW_UID=1501 "SHMVIEW_PID=${pid[alice]}"
 
+step "sealed segments"
+party sam alice
+expect sam 'seal vault 1048576' ok
+expect sam 'fill 9' ok
+expect sam lock ok
+await stored 3
+
+# check_sealed: checks the segment of sam, for its own user and for another attachment.
+check_sealed() {
+    expect sam 'all 9' ok
+    expect sam ping ok
+    party other root
+    expect other 'attach vault r' ok
+    expect other 'all 9' ok
+    expect other trylock 'the deadline passed*'
+    leave other
+    stored 3
+}
+
+before=$(property MainPID)
+systemctl restart $unit
+is_another "$before"
+check_sealed
+before=$(property MainPID)
+kill -9 "$before"
+await is_another "$before"
+check_sealed
+
+step "sealed segments and a stop"
+if [ "$(systemctl --version | sed -n '1s/systemd \([0-9]*\).*/\1/p')" -ge 254 ]; then
+    mkdir -p /run/systemd/system/$unit.d
+    printf '[Service]\nFileDescriptorStorePreserve=yes\n' > /run/systemd/system/$unit.d/test.conf
+    systemctl daemon-reload
+    systemctl stop $unit
+    stored 3
+    check_sealed
+    rm /run/systemd/system/$unit.d/test.conf
+    systemctl daemon-reload
+fi
+systemctl stop $unit
+stored 0
+expect sam 'all 9' ok # a client keeps its memory
+expect sam ping ok
+party other root
+expect other 'attach vault r' 'no such segment*'
+leave other
+expect root 'all 7' ok
+leave sam
+
 step "a user's instance"
 runtime=/run/user/1502
 install -d -o bob -g bob -m 700 /run/user $runtime
@@ -173,8 +222,16 @@ as_bob=(setpriv --reuid bob --regid bob --init-groups env "XDG_RUNTIME_DIR=$runt
 [ "$(stat -c %U:%a $runtime/shmviewd/io.shmview)" = bob:600 ]
 party bob bob XDG_RUNTIME_DIR=$runtime
 expect bob 'create mine 4096' ok
+party ben bob XDG_RUNTIME_DIR=$runtime
+expect ben 'seal vault 4096' ok
+expect ben 'fill 5' ok
 "${as_bob[@]}" systemctl --user restart $unit
 expect bob ping ok
+party bill bob XDG_RUNTIME_DIR=$runtime
+expect bill 'attach vault r' ok
+expect bill 'all 5' ok
+leave bill
+leave ben
 [ -n "$(find /dev/shm -path '/dev/shm/shmview.1502-*/mine' -user bob)" ]
 leave bob
 "${as_bob[@]}" systemctl --user kill -s INT $unit

@@ -95,3 +95,8 @@ m alice team
 m bob team
 USERS
 }
+
+# stored N: whether systemd stores so many descriptors for the service.
+stored() {
+    is NFileDescriptorStore "$1"
+}
