@@ -6,6 +6,7 @@
  * made. A later truncation still raises SIGBUS at an access: no check can exclude it, and the
  * daemon repairs sizes (docs/THREATS.md). */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +43,13 @@ static size_t data_map_bytes(uint64_t size)
     return whole_pages(size) + page_bytes();
 }
 
+/* Returns the seals of an object; 0 for one that has none. */
+static int seals_of(int fd)
+{
+    int seals = fcntl(fd, F_GET_SEALS);
+    return seals < 0 ? 0 : seals;
+}
+
 /* Maps the first `bytes` bytes of an object, which must have at least `least` bytes now. `what`
  * names it for the error text. *ret_st is the object's status. Returns 0 or an error. */
 static int map_object(int fd, const char *what, uint64_t least, size_t bytes, int protection,
@@ -54,8 +62,14 @@ static int map_object(int fd, const char *what, uint64_t least, size_t bytes, in
                     "the %s object has %jd bytes, %" PRIu64 " are needed: it was truncated", what,
                     (intmax_t)ret_st->st_size, least);
     void *p = mmap(NULL, bytes, protection, MAP_SHARED | flags, fd, 0);
+    int error = errno;
+    if (p == MAP_FAILED && error == EPERM && seals_of(fd) & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE))
+        return fail(SHMVIEW_ERR_READ_ONLY,
+                    "the %s object was frozen while the segment was being attached: attach it for "
+                    "reading",
+                    what);
     if (p == MAP_FAILED)
-        return fail_errno(what, errno);
+        return fail_errno(what, error);
     *ret = p;
     return 0;
 }
@@ -187,6 +201,8 @@ int segment_map(struct shmview_segment *s, const struct wire_attachment *a,
         r = make_mapping(s, a, fds, flags, &m, &word);
     if (r)
         return r;
+    if (s->is_sealed && seals_of(fds->fd[a->data]) & F_SEAL_WRITE)
+        mappings_note_frozen(m);
     s->mapping = m;
     s->data = m->data;
     s->lock.control = m->control;
@@ -194,6 +210,12 @@ int segment_map(struct shmview_segment *s, const struct wire_attachment *a,
     if (m->control)
         lock_take_slot(&s->lock, (uint32_t)a->slot, (uint32_t)a->generation, word);
     return 0;
+}
+
+int mapping_replace(struct mapping *m, int fd, int protection)
+{
+    void *p = mmap(m->data, data_map_bytes(m->size), protection, MAP_SHARED | MAP_FIXED, fd, 0);
+    return p == MAP_FAILED ? -errno : 0;
 }
 
 /* Whether the three mappings follow each other without a gap, as those do that the kernel places

@@ -115,6 +115,26 @@ void mappings_release(struct mapping *m, bool stays, bool keeps_lock)
     free_all(excess);
 }
 
+bool mappings_set_access(struct mapping *m, int access)
+{
+    DETAILS;
+    NOT_FORKED;
+    if (access == MAPPING_ALONE && m->n_handles > 1)
+        return false;
+    m->access = access;
+    return true;
+}
+
+void mappings_note_frozen(const struct mapping *mapping)
+{
+    struct mapping *m;
+    DETAILS;
+    NOT_FORKED;
+    LIST_FOREACH (m, bucket_of(mapping->device, mapping->inode), same)
+        if (m->inode == mapping->inode && m->device == mapping->device)
+            atomic_store(&m->is_frozen, true);
+}
+
 void shmview_trim(void)
 {
     NOT_CANCELLED;

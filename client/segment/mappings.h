@@ -27,18 +27,19 @@
 #define MAPPINGS_IDLE_BYTES ((uint64_t)4 << 20)
 #define MAPPINGS_IDLE_NS    1000000000
 
-/* The mapped objects of one segment. device to live never change. The rest changes under
- * process->details and within NOT_FORKED. */
+/* The mapped objects of one segment. device to live never change, except access. The rest changes
+ * under process->details and within NOT_FORKED. */
 struct mapping {
     dev_t device; /* of the data object */
     ino_t inode;
-    int access;
+    int access; /* MAPPING_ALONE while it is being frozen */
     uint64_t size;
     void *data;
     struct shmview_control *control; /* NULL without a lock */
     const struct shmview_liveness *live;
-    unsigned n_handles; /* that use the data */
-    bool keeps_lock;    /* a handle was closed whose lock a thread may still look at */
+    unsigned n_handles;     /* that use the data */
+    _Atomic bool is_frozen; /* nobody can change the data, as the kernel has said */
+    bool keeps_lock;        /* a handle was closed whose lock a thread may still look at */
     int64_t idle_since;
     LIST_ENTRY(mapping) same; /* in the table */
     TAILQ_ENTRY(mapping) idle;
@@ -55,6 +56,16 @@ void mappings_add(struct mapping *mapping);
 /* The handle uses the mapping no longer. If stays, it stays as an idle one as far as the bounds
  * allow, when no other handle uses it. If keeps_lock, control and live stay mapped for good. */
 void mappings_release(struct mapping *mapping, bool stays, bool keeps_lock);
+
+/* An access that no attachment has, so that no further handle finds the mapping. */
+#define MAPPING_ALONE 0
+
+/* Sets the access of a mapping. Returns false if it is MAPPING_ALONE and the mapping has several
+ * handles; then nothing has changed. */
+bool mappings_set_access(struct mapping *mapping, int access);
+
+/* Sets is_frozen of all mappings of this object. */
+void mappings_note_frozen(const struct mapping *mapping);
 
 /* Unmaps and frees all mappings that no handle uses. */
 void mappings_drop_idle(void);

@@ -116,8 +116,11 @@ static int take_attachment(struct shmview_segment *s, struct reply *reply,
     s->id = (uint64_t)told.id;
     s->size = (uint64_t)told.size;
     s->access = (int)a->access;
-    /* otherwise this is the last attachment, and the segment ends with it */
-    s->stays_mapped = told.lifetime == SHMVIEW_MANUAL || told.attachments > 1;
+    s->is_sealed = told.backing == SHMVIEW_BACKING_SEALED;
+    /* Otherwise this is the last attachment, and the segment ends with it; or it would keep another
+     * process from freezing the segment. */
+    s->stays_mapped = (told.lifetime == SHMVIEW_MANUAL || told.attachments > 1) &&
+                      !(s->is_sealed && s->access == SHMVIEW_WRITE);
     s->known.text =
         reply->is_attached ? reply->layouts : wire_attached_layouts(reply->wire.parameters);
     reply->layouts = NULL;

@@ -16,8 +16,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* data, size, id, access, mapping and name never change. known and change_fd change under
- * process->details, and within NOT_FORKED where a fork could copy half of a change. */
+/* data, size, id, mapping and name never change, access only once (freeze.c). known and change_fd
+ * change under process->details, and within NOT_FORKED where a fork could copy half of a change. */
 struct shmview_segment {
     struct lock lock; /* first, see lock_of(). Without a lock: attachment and process */
     struct shmview_connection *connection;
@@ -26,7 +26,8 @@ struct shmview_segment {
     uint64_t id;
     struct mapping *mapping; /* of its objects, or NULL */
     bool stays_mapped;       /* when it is detached, for the next attachment */
-    int access;
+    bool is_sealed;          /* its backing: only such a segment can be frozen */
+    _Atomic int access;
     struct known known;  /* its layouts */
     int change_fd;       /* -1 until shmview_change_fd() */
     dev_t change_device; /* of change_fd, as of a connection's socket */
@@ -53,6 +54,10 @@ int segment_check_attachment(const struct wire_attachment *a, const struct frame
  * mappings_release(); or an error. Does not close the descriptors. */
 int segment_map(struct shmview_segment *segment, const struct wire_attachment *a,
                 const struct frame_descriptors *fds, unsigned flags);
+
+/* Maps the data again at the same address, from a descriptor of the same object. Returns 0, or
+ * -errno; then the data may no longer be mapped. */
+int mapping_replace(struct mapping *mapping, int fd, int protection);
 
 /* --- change.c ------------------------------------------------------------ */
 

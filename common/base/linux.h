@@ -3,6 +3,7 @@
 #ifndef COMMON_BASE_LINUX_H
 #define COMMON_BASE_LINUX_H
 
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -26,6 +27,9 @@
 #endif
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8u
+#endif
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x10
 #endif
 #ifndef SYS_futex_waitv
 #define SYS_futex_waitv 449 /* on every machine that Linux has had since */

@@ -15,12 +15,14 @@
 const char *const wire_access_names[] = {"peek", "read", "write", NULL};
 const char *const wire_lifetime_names[] = {"attached", "manual", "creator", NULL};
 const char *const wire_backing_names[] = {"file", "sealed", NULL};
+const char *const wire_frozen_names[] = {"future", "all", NULL};
 static const char *const right_names[] = {"none", "read", "write", NULL};
 
 #define AT(type, member) offsetof(struct type, member)
 
 /* "acl" has no row, because the public struct has entries of another form. "group" and "mode" are
- * optional, because older daemons send none; "backing" is absent for files. */
+ * optional, because older daemons send none; "backing" is absent for files, and
+ * "frozen" while clients may write. */
 #define OF_SEGMENT(member) AT(shmview_description, member)
 static const struct field segment_fields[] = {
     {"name", FIELD_STRING, false, .offset = OF_SEGMENT(name), .max = LIMIT_NAME_BYTES},
@@ -36,6 +38,8 @@ static const struct field segment_fields[] = {
     {"label", FIELD_STRING, true, .offset = OF_SEGMENT(label), .max = LIMIT_LABEL_BYTES},
     {"backing", FIELD_ENUM, true, .narrow = true, .offset = OF_SEGMENT(backing),
      .enums = wire_backing_names},
+    {"frozen", FIELD_ENUM, true, .narrow = true, .offset = OF_SEGMENT(frozen),
+     .enums = wire_frozen_names},
     FIELDS_END,
 };
 static const struct field acl_fields[] = {

@@ -289,7 +289,7 @@ const char *wire_error_name(int error);
 const char *wire_access_name(int64_t access);
 const char *wire_lifetime_name(int64_t lifetime);
 const char *wire_backing_name(int64_t backing);
-extern const char *const wire_access_names[], *const wire_lifetime_names[],
-                                                  *const wire_backing_names[];
+extern const char *const wire_access_names[],
+    *const wire_lifetime_names[], *const wire_backing_names[], *const wire_frozen_names[];
 
 #endif

@@ -105,6 +105,7 @@ static const struct field segment_fields[] = {
     {"label", FIELD_STRING, true, .offset = AT(shmview_segment_stats, label),
      .max = LIMIT_LABEL_BYTES},
     CHOICE(shmview_segment_stats, "backing", backing, true, wire_backing_names),
+    CHOICE(shmview_segment_stats, "frozen", frozen, true, wire_frozen_names),
     FIELDS_END,
 };
 

@@ -324,6 +324,11 @@ int object_statx(const struct object *object, unsigned mask, struct statx *ret)
     return ret->stx_ino == object->inode ? 0 : -ESTALE;
 }
 
+int object_seals(const struct object *object)
+{
+    return object->kind == OBJECT_FILE ? 0 : sealed_seals(object->inode);
+}
+
 int object_rename(struct object *object, const object_name name)
 {
     struct stat st;

@@ -92,6 +92,9 @@ int object_stat(const struct object *object, struct stat *ret);
 /* Like object_stat(), but calls statx() with mask. */
 int object_statx(const struct object *object, unsigned mask, struct statx *ret);
 
+/* Returns the seals of the object (F_SEAL_*), 0 for a file, or -errno. */
+int object_seals(const struct object *object);
+
 /* Commits the bytes from byte `from` to before byte `to`. A file grows if it is shorter; a sealed
  * object must have them. Makes no promise, because it is for a few pages at a time. Returns 0 or
  * -errno. */

@@ -230,6 +230,15 @@ int sealed_statx(ino_t inode, unsigned mask, struct statx *ret)
     return r;
 }
 
+int sealed_seals(ino_t inode)
+{
+    pthread_mutex_lock(&lock);
+    const struct sealed *s = find(inode);
+    int r = s ? fcntl(s->fd, F_GET_SEALS) : -ENOENT;
+    pthread_mutex_unlock(&lock);
+    return r == -1 ? -errno : r;
+}
+
 int sealed_take(ino_t inode)
 {
     pthread_mutex_lock(&lock);

@@ -44,6 +44,9 @@ int sealed_open(ino_t inode, int flags);
 int sealed_statx(ino_t inode, unsigned mask, struct statx *ret);
 int sealed_stat(ino_t inode, struct stat *ret);
 
+/* Returns the seals of the object (F_SEAL_*), which clients can add to; or -errno. */
+int sealed_seals(ino_t inode);
+
 /* Takes over descriptors that an earlier daemon had kept (keeping.h): those of sealed memfds of
  * this user. Loop only, once, before other calls. Returns 0; or -errno, and a later daemon can take
  * over all of them. */

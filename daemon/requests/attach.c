@@ -6,6 +6,7 @@
 
 #include "daemon/clients/refusal.h"
 #include "daemon/requests/describe.h"
+#include "daemon/requests/freeze.h"
 #include "daemon/requests/permit.h"
 #include "daemon/segments/events.h"
 #include "daemon/segments/stream_peek.h"
@@ -92,7 +93,8 @@ void attach_segment(const struct request *request, struct segment *segment, int6
                      answer);
         return;
     }
-    if (!permit_attach(request, &payer))
+    if ((access == SHMVIEW_WRITE && !freeze_lets_write(request, segment)) ||
+        !permit_attach(request, &payer))
         return;
     int r = attachment_new(&c->attachments, segment, access, &c->holder, payer, &a, &grip);
     if (r == -ENOLCK) {

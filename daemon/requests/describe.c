@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/clients/refusal.h"
+#include "daemon/segments/frozen.h"
 
 /* Returns the right of an entry. A permission to write without one to read counts as none, as in
  * policy_rights(). */
@@ -54,6 +55,7 @@ struct shmview_description describe_head(const struct segment *s, struct wire_ac
         .has_lock = s->lock,
         .label = segment_label(s),
         .backing = s->sealed ? SHMVIEW_BACKING_SEALED : 0, /* absent: a file */
+        .frozen = segment_frozen(s),
     };
 }
 

@@ -17,6 +17,7 @@
 #include "daemon/requests/departure.h"
 #include "daemon/requests/describe.h"
 #include "daemon/requests/entrust.h"
+#include "daemon/requests/freeze.h"
 #include "daemon/requests/monitor.h"
 #include "daemon/requests/permit.h"
 #include "daemon/requests/service.h"
@@ -121,6 +122,15 @@ static void entrust_segment(struct request *r, const union wanted *want)
         refuse_system(r->answer, "a segment cannot be entrusted", -outcome);
 }
 
+static void freeze(struct request *r, const union wanted *want)
+{
+    struct attachment *a = find_attachment(r, want->freeze.attachment);
+    if (a && want->freeze.done)
+        freeze_end(a);
+    else if (a)
+        freeze_begin(r, a);
+}
+
 static void set_access(struct request *r, const union wanted *want)
 {
     struct segment *s = request_find(r, want->set_access.name, want->set_access.id);
@@ -216,6 +226,7 @@ READER(attach, wire_read_attach)
 READER(list, wire_read_list)
 READER(entrust, wire_read_entrust)
 READER(set_access, wire_read_set_access)
+READER(freeze, wire_read_freeze)
 READER(describe, wire_read_describe)
 READER(monitor, wire_read_monitor)
 READER(stats, wire_read_stats_call)
@@ -237,6 +248,7 @@ static const struct method {
     {"io.shmview.Remove", read_name, remove_segment},
     {"io.shmview.Entrust", read_entrust, entrust_segment},
     {"io.shmview.SetAccess", read_set_access, set_access},
+    {"io.shmview.Freeze", read_freeze, freeze},
     {"io.shmview.List", read_list, list},
     {"io.shmview.Describe", read_describe, describe},
     {DEFINE_LAYOUT, read_definition, definition_add},

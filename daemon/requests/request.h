@@ -4,6 +4,7 @@
 #ifndef DAEMON_REQUEST_H
 #define DAEMON_REQUEST_H
 
+#include "common/wire/wire_freeze.h"
 #include "common/wire/wire_stats.h"
 #include "daemon/clients/connection.h"
 #include "daemon/requests/state.h"
@@ -31,6 +32,7 @@ union wanted {
     struct wire_list list;
     struct wire_entrust entrust;
     struct wire_set_access set_access;
+    struct wire_freeze freeze;
     struct wire_describe describe;
     struct definition *definition;
     struct wire_monitor monitor;

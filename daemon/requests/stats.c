@@ -16,6 +16,7 @@
 #include "daemon/clients/refusal.h"
 #include "daemon/clients/tally.h"
 #include "daemon/segments/control_peek.h"
+#include "daemon/segments/frozen.h"
 
 #define N_TOLD_QUOTAS QUOTA_BUFFERS /* reported: the kinds that the configuration can limit */
 
@@ -110,6 +111,7 @@ static void add_segment(struct page *page, const struct segment *s)
         .has_lock = s->lock,
         .lifetime = s->lifetime,
         .backing = s->sealed ? SHMVIEW_BACKING_SEALED : 0, /* absent: a file */
+        .frozen = segment_frozen(s),
         .owner = s->access->uid,
         .group = s->access->gid,
         .mode = s->access->mode,

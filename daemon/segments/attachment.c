@@ -97,6 +97,25 @@ struct attachment *attachment_restore(struct attachments *list, struct segment *
     return a;
 }
 
+void attachment_become_reader(struct attachment *attachment)
+{
+    struct attachment *a = attachment;
+    struct store_attachment record = {
+        .id = a->id,
+        .segment = a->segment->id,
+        .holder = a->holder,
+        .access = SHMVIEW_READ,
+        .slot = a->slot,
+        .generation = a->generation,
+        .uid = a->uid,
+    };
+    int r = store_put_attachment(a->segment->home->store, &record);
+    if (r)
+        log_error("the access of an attachment to '%s' cannot be recorded: %s", a->segment->name,
+                  strerror(-r));
+    a->access = SHMVIEW_READ;
+}
+
 /* --- Watching ------------------------------------------------------------ */
 
 /* Ends watching. Does not publish the new number of watchers, because the caller may be about to
@@ -188,6 +207,8 @@ static void take_out(struct attachment *a)
 static void forget(struct attachment *a)
 {
     struct segment_home *home = a->segment->home;
+    if (a->segment->use->freezer == a)
+        a->segment->use->freezer = NULL;
     table_remove(&home->attachments, &a->by_id);
     take_out(a);
     LIST_REMOVE(a, sibling);

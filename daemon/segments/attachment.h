@@ -69,6 +69,10 @@ struct attachment *attachment_restore(struct attachments *list, struct segment *
                                       const struct store_attachment *record,
                                       struct quota_user *payer);
 
+/* Sets the access of an attachment to read, in its record too: its client has frozen the segment.
+ * If the record cannot be written, logs it; a later daemon then reports the old access. */
+void attachment_become_reader(struct attachment *attachment);
+
 /* Like attachment_cancel(), but for an attachment that was announced by an event: adds the event
  * that it has ended. */
 void attachment_retract(struct attachment *attachment);

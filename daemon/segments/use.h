@@ -39,7 +39,8 @@ struct segment_use {
     bool rings;                 /* in the list of ringing.c, which will wake its watchers */
     TAILQ_ENTRY(segment_use) ringing;
     TAILQ_ENTRY(segment_use) recent;
-    struct shmview_liveness *live; /* NULL: not mapped yet */
+    struct shmview_liveness *live;    /* NULL: not mapped yet */
+    const struct attachment *freezer; /* freezes the segment now; NULL: nobody does */
     LIST_HEAD(, attachment) watchers;
     LIST_HEAD(, attachment) attachments;
 };

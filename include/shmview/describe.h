@@ -114,6 +114,8 @@ struct shmview_description {
     const char *label;
     /* enum shmview_backing. */
     uint32_t backing;
+    /* enum shmview_frozen (freeze.h); 0 if clients may attach it for writing. */
+    uint32_t frozen;
 };
 
 /* Asks the daemon what the segment called name is. The caller must pass

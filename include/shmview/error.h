@@ -100,12 +100,12 @@ extern "C" {
     X(NOT_OWNER, 33, "", "the calling thread does not hold the lock")                              \
     X(DEADLOCK, 34, "", "the call would wait for itself")                                          \
     X(NO_LOCK, 35, "", "the segment, or this access to it, has no lock")                           \
-    X(READ_ONLY, 36, "", "the attachment is read-only")                                            \
+    X(READ_ONLY, 36, "io.shmview.SegmentFrozen", "the attachment is read-only")                    \
     X(NO_DAEMON, 37, "", "no shmviewd could be reached")                                           \
     X(DISCONNECTED, 38, "", "the daemon closed the connection")                                    \
     X(PROTOCOL, 39, "", "the daemon broke the protocol")                                           \
     X(LAYOUT_VERSION, 40, "", "shared memory of an unknown layout version")                        \
-    X(BUSY, 41, "", "still in use")                                                                \
+    X(BUSY, 41, "io.shmview.SegmentBusy", "still in use")                                          \
     X(NO_MEMORY, 42, "", "out of memory")                                                          \
     X(SYSTEM, 43, "io.shmview.Failed", "a system call failed")                                     \
     X(TOO_DEEP, 44, "", "the lock is held too many times by this thread")                          \

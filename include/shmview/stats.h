@@ -95,6 +95,7 @@ struct shmview_segment_stats {
     /* What its creator wrote for people; "" if nothing. */
     const char *label;
     uint32_t backing; /* enum shmview_backing */
+    uint32_t frozen;  /* enum shmview_frozen (freeze.h); 0: clients may write */
 };
 
 /* How much of a counted thing the caller has, and how much the caller may

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds a process that maps an object for writing.
+ *
+ * For the text of an error: the kernel refuses a seal without naming the process that prevents it.
+ * Looks through /proc/PID/maps of all processes that this user may inspect, which takes some
+ * milliseconds for each hundred. */
+#ifndef CLIENT_MAPPER_H
+#define CLIENT_MAPPER_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#pragma GCC visibility push(hidden)
+
+struct mapper {
+    pid_t pid;
+    char command[16]; /* printable; "" if it is not known */
+};
+
+/* Finds a process that maps the file with this device and inode shared and writable. In this
+ * process the mapping at address `except` does not count. Prefers other processes. Returns whether
+ * there is one. */
+bool mapper_find(dev_t device, ino_t inode, const void *except, struct mapper *ret);
+
+#pragma GCC visibility pop
+
+#endif
