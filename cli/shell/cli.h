@@ -16,6 +16,7 @@
 
 #include <jansson.h>
 
+#include <shmview/freeze.h>
 #include <shmview/shmview.h>
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
@@ -190,6 +191,7 @@ int64_t realtime_us(void);
 const char *access_name(uint32_t access);
 const char *lifetime_name(uint32_t lifetime);
 const char *backing_name(uint32_t backing);
+const char *frozen_name(uint32_t frozen);
 const char *hold_name(uint32_t hold);        /* SHMVIEW_EXCLUSIVE, SHMVIEW_SHARED */
 extern const char *const owner_died_names[]; /* of lock --owner-died */
 extern const char *const access_names[], *const lifetime_names[],

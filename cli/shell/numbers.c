@@ -236,6 +236,13 @@ const char *backing_name(uint32_t backing)
                : NULL;
 }
 
+const char *frozen_name(uint32_t frozen)
+{
+    return frozen == SHMVIEW_FROZEN_ALL      ? "all"
+           : frozen == SHMVIEW_FROZEN_FUTURE ? "future"
+                                             : NULL;
+}
+
 const char *hold_name(uint32_t hold)
 {
     return hold == SHMVIEW_EXCLUSIVE ? "exclusive" : hold == SHMVIEW_SHARED ? "shared" : NULL;

@@ -44,6 +44,7 @@ enum {
     LABEL,
     STREAM,
     BACKING,
+    FROZEN,
     N_COLUMNS,
 };
 
@@ -76,6 +77,7 @@ static const struct column columns[N_COLUMNS] = {
     [LABEL] = {"LABEL", CELL_TEXT, false, "what its creator wrote for people"},
     [STREAM] = {"STREAM", CELL_TEXT, COLUMN_IF_ANY, "mode of a stream: latest, lossless"},
     [BACKING] = {"BACKING", CELL_TEXT, false, "what its memory is: file, sealed"},
+    [FROZEN] = {"FROZEN", CELL_TEXT, false, "who cannot write any longer: all, future"},
 };
 
 /* Describes the holder of the lock in buffer: the owner, the only reader, or the number of readers.
@@ -133,6 +135,7 @@ static int add_segment(struct table *table, const struct shmview_segment_stats *
         [MODE] = cell_number(s->mode),
         [LIFETIME] = cell_text(lifetime_name(s->lifetime)),
         [BACKING] = cell_text(backing_name(s->backing)),
+        [FROZEN] = cell_text(frozen_name(s->frozen)),
         [AGE] = cell_number(s->created_us >= 0 ? now - s->created_us : -1),
         [OWNER_UID] = cell_number(s->owner),
         [GROUP] = cell_text(group_name(s->group)),

@@ -160,7 +160,7 @@ static json_t *facts_json(const struct facts *f)
     const struct shmview_segment_stats *s = f->s;
     return json_pack(
         "{s:s, s:I, s:I, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:{s:o, s:o}, s:o, "
-        "s:o, s:I, s:o, s:o, s:o, s:o, s:o}",
+        "s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o}",
         "name", d->name, "id", (json_int_t)d->id, "size", (json_int_t)d->size, "resident",
         number(s->resident), "uid", (json_int_t)d->owner, "owner", text(user_name(d->owner)), "gid",
         number(d->group), "group", text(group_name(d->group)), "mode", mode_text(d->mode), "access",
@@ -169,7 +169,8 @@ static json_t *facts_json(const struct facts *f)
         number(s->generation), "changes", number(s->changes), "deaths", number(s->owner_deaths),
         "attachments", (json_int_t)d->attachments, "attached", parties_json(s), "layouts",
         layouts_json(d), "stream", f->stream ? stream_json(f->stream) : json_null(), "label",
-        text(d->label), "backing", text(backing_name(d->backing)));
+        text(d->label), "backing", text(backing_name(d->backing)), "frozen",
+        text(frozen_name(d->frozen)));
 }
 
 static int print_facts_json(struct context *c, const struct facts *f)
@@ -216,6 +217,11 @@ static void print_life(const struct facts *f, int64_t now)
     printf(LABEL "%s\n", "lifetime", lifetime_name(f->d->lifetime));
     if (f->d->backing == SHMVIEW_BACKING_SEALED)
         printf(LABEL "sealed, and so nobody can change its size\n", "backing");
+    if (f->d->frozen)
+        printf(LABEL "%s\n", "frozen",
+               f->d->frozen == SHMVIEW_FROZEN_ALL
+                   ? "nobody can change its bytes"
+                   : "only those that have mapped it for writing can change its bytes");
     if (f->s->created_us >= 0)
         printf(LABEL "%s, %s ago\n", "created", iso_time(when, f->s->created_us),
                human_duration(age, now - f->s->created_us));

@@ -70,7 +70,7 @@ def test_names_that_are_there_now(ctl, complete):
     assert complete("shmviewctl show ") == []
     for name in "cam.1", "cam.2", "mic":
         ctl("create", name, "1")
-    for verb in "show", "remove", "wait", "list", "who", "lock", "define", "top", "monitor", "metrics":
+    for verb in "show", "remove", "freeze", "wait", "list", "who", "lock", "define", "top", "monitor", "metrics":
         assert complete(f"shmviewctl {verb} ") == ["cam.1", "cam.2", "mic"]
     assert complete("shmviewctl show cam") == ["cam.1", "cam.2"]
     assert complete("shmviewctl remove mic ca") == ["cam.1", "cam.2"]

@@ -19,6 +19,7 @@ ENOUGH = {
     "show": ["seg"],
     "define": ["seg", "l: A=f4"],
     "remove": ["seg"],
+    "freeze": ["seg"],
     "chmod": ["0600", "seg"],
     "chown": ["0", "seg"],
     "switch": ["seg", "l"],
