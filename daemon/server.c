@@ -16,7 +16,7 @@
 #include "daemon/clients/refusal.h"
 #include "daemon/clients/stray.h"
 #include "daemon/clients/tally.h"
-#include "daemon/memory/cgroup.h"
+#include "common/memory/cgroup.h"
 #include "daemon/memory/discard.h"
 #include "daemon/memory/keeping.h"
 #include "daemon/memory/sealed.h"

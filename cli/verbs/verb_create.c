@@ -59,7 +59,7 @@ struct create_call {
     struct layouts_text layouts;
     size_t lifetime; /* index in lifetime_names, which is the enum shmview_lifetime less 1 */
     size_t backing;  /* likewise in backing_names; N_BACKINGS: the daemon's default */
-    bool no_lock, populate, json;
+    bool no_lock, own_memory, populate, json;
 };
 
 #define N_BACKINGS ((size_t)SHMVIEW_BACKING_SEALED)
@@ -181,6 +181,7 @@ static int run_create(struct context *c, int argc, char **argv)
         OPT_WORD("lifetime", '\0', &call.lifetime, lifetime_names),
         OPT_WORD("backing", '\0', &call.backing, backing_names),
         OPT_FLAG("no-lock", '\0', &call.no_lock),
+        OPT_FLAG("own-memory", '\0', &call.own_memory),
         OPT_FLAG("populate", '\0', &call.populate),
         OPT_FLAG("json", 'J', &call.json),
         OPT_END,
@@ -189,8 +190,9 @@ static int run_create(struct context *c, int argc, char **argv)
         return c->status;
     call.options.lifetime = (uint32_t)call.lifetime + 1;
     call.options.backing = call.backing < N_BACKINGS ? (uint32_t)call.backing + 1 : 0;
-    call.options.flags =
-        (call.no_lock ? SHMVIEW_NO_LOCK : 0) | (call.populate ? SHMVIEW_POPULATE : 0);
+    call.options.flags = (call.no_lock ? SHMVIEW_NO_LOCK : 0) |
+                         (call.own_memory ? SHMVIEW_OWN_MEMORY : 0) |
+                         (call.populate ? SHMVIEW_POPULATE : 0);
     call.name = argv[optind];
     call.options.access = &call.access.change;
     int status = find_size(c, argv[optind + 1], &call);
@@ -216,6 +218,8 @@ const struct verb verb_create = {
     "      --backing BACKING     file: in /dev/shm; sealed: of a size that nobody can\n"
     "                            change; a keeper holds it while no daemon runs\n"
     "      --no-lock             create it without a lock, and so without phases\n"
+    "      --own-memory          allocate it here, so that the control group of this\n"
+    "                            program is charged and not the daemon's; sealed\n"
     "      --populate            map every page now\n"
     "  -J, --json                print the new segment, like show --json\n",
     .run = run_create,

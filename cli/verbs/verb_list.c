@@ -45,6 +45,7 @@ enum {
     STREAM,
     BACKING,
     FROZEN,
+    PAID_BY,
     N_COLUMNS,
 };
 
@@ -78,6 +79,7 @@ static const struct column columns[N_COLUMNS] = {
     [STREAM] = {"STREAM", CELL_TEXT, COLUMN_IF_ANY, "mode of a stream: latest, lossless"},
     [BACKING] = {"BACKING", CELL_TEXT, false, "what its memory is: file, sealed"},
     [FROZEN] = {"FROZEN", CELL_TEXT, false, "who cannot write any longer: all, future"},
+    [PAID_BY] = {"PAID-BY", CELL_TEXT, false, "user who made its memory, if the daemon did not"},
 };
 
 /* Describes the holder of the lock in buffer: the owner, the only reader, or the number of readers.
@@ -119,10 +121,12 @@ static int64_t count_waiting(const struct shmview_segment_stats *s)
 static int add_segment(struct table *table, const struct shmview_segment_stats *s, const char *mode,
                        int64_t now)
 {
-    char owner[HUMAN_BYTES + 64] = "";
+    char owner[HUMAN_BYTES + 64] = "", payer[64] = "";
     const struct shmview_party_stats *holder = lock_owner(s, owner, sizeof owner);
     int64_t since = holder && holder->since_us >= 0 ? now - holder->since_us : -1;
     int64_t waiting = count_waiting(s);
+    if (s->paid_by >= 0) /* a copy, because user_name() has room for one name */
+        snprintf(payer, sizeof payer, "%s", user_name(s->paid_by));
     const struct cell cells[N_COLUMNS] = {
         [NAME] = cell_text(s->name),
         [SIZE] = cell_number(s->size),
@@ -136,6 +140,7 @@ static int add_segment(struct table *table, const struct shmview_segment_stats *
         [LIFETIME] = cell_text(lifetime_name(s->lifetime)),
         [BACKING] = cell_text(backing_name(s->backing)),
         [FROZEN] = cell_text(frozen_name(s->frozen)),
+        [PAID_BY] = cell_text(payer),
         [AGE] = cell_number(s->created_us >= 0 ? now - s->created_us : -1),
         [OWNER_UID] = cell_number(s->owner),
         [GROUP] = cell_text(group_name(s->group)),

@@ -170,7 +170,7 @@ static json_t *facts_json(const struct facts *f)
         "attachments", (json_int_t)d->attachments, "attached", parties_json(s), "layouts",
         layouts_json(d), "stream", f->stream ? stream_json(f->stream) : json_null(), "label",
         text(d->label), "backing", text(backing_name(d->backing)), "frozen",
-        text(frozen_name(d->frozen)));
+        text(frozen_name(d->frozen)), "paid_by", number(d->paid_by));
 }
 
 static int print_facts_json(struct context *c, const struct facts *f)
@@ -222,6 +222,8 @@ static void print_life(const struct facts *f, int64_t now)
                f->d->frozen == SHMVIEW_FROZEN_ALL
                    ? "nobody can change its bytes"
                    : "only those that have mapped it for writing can change its bytes");
+    if (f->d->paid_by >= 0)
+        printf(LABEL "%s, whose program made the memory\n", "paid by", user_name(f->d->paid_by));
     if (f->s->created_us >= 0)
         printf(LABEL "%s, %s ago\n", "created", iso_time(when, f->s->created_us),
                human_duration(age, now - f->s->created_us));

@@ -242,11 +242,10 @@ static int open_again(struct shmview_connection *c)
 
 /* --- Calling ------------------------------------------------------------- */
 
-/* Sends the request and receives the reply. *ret_sent: whether the request was sent whole. Returns
- * 0 or an error. */
-static int ask(struct shmview_connection *c, const char *text, size_t n, struct reply *reply,
-               bool *ret_sent)
+int connection_ask(struct shmview_connection *connection, const char *text, size_t n,
+                   struct reply *reply, bool *ret_sent)
 {
+    struct shmview_connection *c = connection;
     int r = connection_send(c, text, n);
     *ret_sent = r == 0;
     if (connection_is_refused(c, r)) {
@@ -308,7 +307,7 @@ static int exchange(struct shmview_connection *c, const char *method, const char
         if (r)
             return r;
         bool sent;
-        r = ask(c, text, n, reply, &sent);
+        r = connection_ask(c, text, n, reply, &sent);
         bool may_repeat = !sent || !is_one_of(method, once_only);
         if (r == 0)
             connection_note_held(c, reply);
@@ -317,6 +316,18 @@ static int exchange(struct shmview_connection *c, const char *method, const char
         reply_deinit(reply);
         *reply = (struct reply){0};
     }
+}
+
+int connection_result(int r, struct reply *reply)
+{
+    const char *reason;
+    if (r == 0 && reply->wire.error) {
+        int error = wire_error_code(&reply->wire, &reason);
+        r = fail(error, "%s", reason);
+    }
+    if (r)
+        reply_deinit(reply);
+    return r;
 }
 
 int connection_begin(struct shmview_connection *connection)
@@ -336,7 +347,6 @@ int connection_call(struct shmview_connection *connection, const char *method, c
                     struct reply *reply)
 {
     CLEANUP_FREE char *text = call;
-    const char *reason;
     *reply = (struct reply){0};
     if (!connection)
         return fail(SHMVIEW_ERR_INVALID, "the segment is foreign memory, which no daemon knows");
@@ -352,13 +362,7 @@ int connection_call(struct shmview_connection *connection, const char *method, c
         return r;
     r = exchange(connection, method, text, n + 1, reply);
     connection_unlock(connection);
-    if (r == 0 && reply->wire.error) {
-        int error = wire_error_code(&reply->wire, &reason);
-        r = fail(error, "%s", reason);
-    }
-    if (r)
-        reply_deinit(reply);
-    return r;
+    return connection_result(r, reply);
 }
 
 int shmview_ping(struct shmview_connection *connection)

@@ -54,6 +54,11 @@ struct reply {
 int connection_call(struct shmview_connection *connection, const char *method, char *call,
                     struct reply *reply);
 
+/* Like connection_call() for Create, but hands memory over to the daemon before that: fd, which
+ * stays the caller's. */
+int connection_hand_over(struct shmview_connection *connection, int fd, char *call,
+                         struct reply *reply);
+
 /* The most requests of a batch. */
 #define BATCH_MAX 32
 

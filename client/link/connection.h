@@ -81,6 +81,13 @@ int connection_begin(struct shmview_connection *connection);
 /* Connects if necessary, and allocates room for n replies and the ids of their attachments, so that
  * a lack of memory cannot make the client lose a reply. Returns 0 or an error. */
 int connection_be_ready(struct shmview_connection *connection, size_t n);
+/* Sends the request and receives the reply. *ret_sent: whether the request was sent whole. Returns
+ * 0 or an error. */
+int connection_ask(struct shmview_connection *connection, const char *text, size_t n,
+                   struct reply *reply, bool *ret_sent);
+/* Returns the result of a call that has ended with r: r, or the error that the reply is. After an
+ * error it has called reply_deinit(). */
+int connection_result(int r, struct reply *reply);
 /* Adds the attachment of a reply to the list while this thread still has the mutex, so that a claim
  * by another thread names it. connection_be_ready() has made the room. */
 void connection_note_held(struct shmview_connection *connection, struct reply *reply);

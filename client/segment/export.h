@@ -35,6 +35,11 @@ int segment_read_options(const struct shmview_create_options *options, struct wi
 /* Checks name and size, and enters them; name is borrowed. Returns 0 or an error. */
 int segment_name_create(struct wire_create *create, const char *name, uint64_t size);
 
+/* Sends a Create, with memory of this process if *create wants that, and makes a handle. Returns 0
+ * or an error. */
+int segment_create(struct shmview_connection *connection, const struct wire_create *create,
+                   unsigned flags, struct shmview_segment **ret_segment);
+
 /* Counts one more buffer. Returns 0, after which the caller must call segment_drop() once, or an
  * error. Call both within one NOT_FORKED together with the change of what remembers the buffer, so
  * that a forked child inherits both or neither. */

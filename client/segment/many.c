@@ -117,11 +117,27 @@ static int attach_rest(const struct batch *b, size_t first)
     return r;
 }
 
+/* Creates the segments of a batch one after the other, because a connection hands over the memory
+ * of one segment at a time. Returns 0 or an error. */
+static int create_each(const struct batch *b)
+{
+    int r = 0;
+    for (size_t i = 0; i < b->n && r == 0; i++) {
+        struct wire_create create = b->create;
+        create.name = b->names[i];
+        create.size = (int64_t)b->sizes[i];
+        r = segment_create(b->connection, &create, b->flags, &b->segments[i]);
+    }
+    return r;
+}
+
 /* Creates or attaches the segments of a batch. After an error some handles may be complete; the
  * others are NULL. */
 static int run_batch(struct batch *b)
 {
     size_t bytes, n = 0;
+    if (b->sizes && b->create.memory == WIRE_MEMORY_CLIENT)
+        return create_each(b);
     CLEANUP_FREE char *text = make_text(b, &bytes);
     int r = text ? make_handles(b) : fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
     if (r) {

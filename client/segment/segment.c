@@ -10,12 +10,15 @@
 #include "client/base/error.h"
 #include "client/segment/access.h"
 #include "client/segment/export.h"
+#include "client/segment/own.h"
 #include "common/base/name.h"
 #include "common/base/util.h"
 
 /* The sizes of struct shmview_create_options in versions that had no member access, or no label. */
 #define OPTIONS_FIRST_BYTES  offsetof(struct shmview_create_options, access)
 #define OPTIONS_SECOND_BYTES offsetof(struct shmview_create_options, label)
+
+#define CREATE_FLAGS (SHMVIEW_NO_LOCK | SHMVIEW_POPULATE | SHMVIEW_OWN_MEMORY)
 
 int fail_no_lock(const struct shmview_segment *segment)
 {
@@ -155,9 +158,25 @@ int segment_take(struct shmview_segment *s, struct reply *reply, unsigned flags)
     return 0;
 }
 
+/* Makes a handle from the reply to Create or Attach. If that fails, ends the attachment. r is the
+ * result of the call; after an error there is no reply. s is a new handle, which is freed after an
+ * error. Returns 0 or an error. */
+static int take_reply(struct shmview_segment *s, int r, struct reply *reply, unsigned flags,
+                      struct shmview_segment **ret_segment)
+{
+    if (r) {
+        free(s);
+        return r;
+    }
+    r = segment_take(s, reply, flags);
+    reply_deinit(reply);
+    if (r == 0)
+        *ret_segment = s;
+    return r;
+}
+
 /* Sends a Create or Attach, and makes a handle from the reply. call is the text of the request; it
- * is new, and stolen. If the handle fails after the reply, ends the attachment. Returns 0 or an
- * error. */
+ * is new, and stolen. Returns 0 or an error. */
 static int attach_with(struct shmview_connection *connection, const char *method, char *call,
                        unsigned flags, struct shmview_segment **ret_segment)
 {
@@ -169,15 +188,22 @@ static int attach_with(struct shmview_connection *connection, const char *method
         return -SHMVIEW_ERR_NO_MEMORY;
     }
     int r = connection_call(connection, method, call, &reply);
-    if (r) {
-        free(s);
-        return r;
-    }
-    r = segment_take(s, &reply, flags);
-    reply_deinit(&reply);
-    if (r == 0)
-        *ret_segment = s;
-    return r;
+    return take_reply(s, r, &reply, flags, ret_segment);
+}
+
+int segment_create(struct shmview_connection *connection, const struct wire_create *create,
+                   unsigned flags, struct shmview_segment **ret_segment)
+{
+    struct reply reply;
+    if (create->memory != WIRE_MEMORY_CLIENT || !connection)
+        return attach_with(connection, "io.shmview.Create", wire_create_text(create), flags,
+                           ret_segment);
+    NOT_CANCELLED;
+    struct shmview_segment *s = segment_new(connection);
+    if (!s)
+        return -SHMVIEW_ERR_NO_MEMORY;
+    int r = own_create(connection, create, &reply);
+    return take_reply(s, r, &reply, flags, ret_segment);
 }
 
 int segment_read_options(const struct shmview_create_options *options, struct wire_create *ret,
@@ -191,7 +217,7 @@ int segment_read_options(const struct shmview_create_options *options, struct wi
                     options->struct_bytes, sizeof o);
     if (options)
         memcpy(&o, options, options->struct_bytes);
-    if (o.lifetime > SHMVIEW_CREATOR || o.flags & ~(SHMVIEW_NO_LOCK | SHMVIEW_POPULATE) ||
+    if (o.lifetime > SHMVIEW_CREATOR || o.flags & ~CREATE_FLAGS ||
         o.backing > SHMVIEW_BACKING_SEALED)
         return fail(SHMVIEW_ERR_INVALID, "create options: lifetime %u, flags 0x%x, backing %u",
                     o.lifetime, o.flags, o.backing);
@@ -199,6 +225,10 @@ int segment_read_options(const struct shmview_create_options *options, struct wi
         return fail(SHMVIEW_ERR_INVALID,
                     "create options: a label has 1 to %d bytes of UTF-8 without control characters",
                     LIMIT_LABEL_BYTES);
+    bool own = o.flags & SHMVIEW_OWN_MEMORY;
+    if (own && o.backing == SHMVIEW_BACKING_FILE)
+        return fail(SHMVIEW_ERR_INVALID,
+                    "create options: backing file; memory of this process is always sealed");
     *ret_flags = o.flags;
     *ret = (struct wire_create){
         .access = SHMVIEW_WRITE,
@@ -206,6 +236,7 @@ int segment_read_options(const struct shmview_create_options *options, struct wi
         .lock = !(o.flags & SHMVIEW_NO_LOCK),
         .label = o.label,
         .backing = o.backing,
+        .memory = own ? WIRE_MEMORY_CLIENT : 0,
     };
     return access_grant(o.access, &ret->grant);
 }
@@ -233,8 +264,7 @@ int shmview_create(struct shmview_connection *connection, const char *name, uint
         return r;
     r = segment_name_create(&create, name, size);
     if (r == 0)
-        r = attach_with(connection, "io.shmview.Create", wire_create_text(&create), flags,
-                        ret_segment);
+        r = segment_create(connection, &create, flags, ret_segment);
     free(create.grant.acl);
     return r;
 }

@@ -31,6 +31,9 @@
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x10
 #endif
+#ifndef F_SEAL_EXEC
+#define F_SEAL_EXEC 0x0020
+#endif
 #ifndef SYS_futex_waitv
 #define SYS_futex_waitv 449 /* on every machine that Linux has had since */
 #endif

@@ -16,6 +16,7 @@ const char *const wire_access_names[] = {"peek", "read", "write", NULL};
 const char *const wire_lifetime_names[] = {"attached", "manual", "creator", NULL};
 const char *const wire_backing_names[] = {"file", "sealed", NULL};
 const char *const wire_frozen_names[] = {"future", "all", NULL};
+static const char *const memory_names[] = {"daemon", "client", NULL};
 static const char *const right_names[] = {"none", "read", "write", NULL};
 
 #define AT(type, member) offsetof(struct type, member)
@@ -40,6 +41,7 @@ static const struct field segment_fields[] = {
      .enums = wire_backing_names},
     {"frozen", FIELD_ENUM, true, .narrow = true, .offset = OF_SEGMENT(frozen),
      .enums = wire_frozen_names},
+    {"paid_by", FIELD_INT, true, .offset = OF_SEGMENT(paid_by), .max = UINT32_MAX},
     FIELDS_END,
 };
 static const struct field acl_fields[] = {
@@ -87,6 +89,7 @@ static const struct field create_fields[] = {
     GRANT_FIELDS(wire_create),
     {"label", FIELD_STRING, true, .offset = AT(wire_create, label), .max = LIMIT_LABEL_BYTES},
     {"backing", FIELD_ENUM, true, .offset = AT(wire_create, backing), .enums = wire_backing_names},
+    {"memory", FIELD_ENUM, true, .offset = AT(wire_create, memory), .enums = memory_names},
     FIELDS_END,
 };
 static const struct field set_access_fields[] = {
@@ -233,7 +236,8 @@ int wire_read_int(const json_t *parameters, const char *member, int64_t *ret,
 
 #define NO_SEGMENT                                                                                 \
     {                                                                                              \
-        .group = WIRE_ABSENT, .mode = WIRE_ABSENT, .label = "", .backing = SHMVIEW_BACKING_FILE    \
+        .group = WIRE_ABSENT, .mode = WIRE_ABSENT, .label = "", .backing = SHMVIEW_BACKING_FILE,   \
+        .paid_by = WIRE_ABSENT                                                                     \
     }
 #define NO_ATTACHMENT                                                                              \
     {                                                                                              \
@@ -342,6 +346,11 @@ int wire_read_claimed(const json_t *parameters, struct wire_claimed *ret, struct
 char *wire_ping_text(void)
 {
     return strdup(CALL("Ping") "{}}");
+}
+
+char *wire_hand_over_text(void)
+{
+    return strdup(CALL("HandOver") "{}}");
 }
 
 char *wire_create_text(const struct wire_create *create)

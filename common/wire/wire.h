@@ -80,7 +80,12 @@ struct wire_create {
     struct wire_grant grant;
     const char *label; /* NULL or "": none */
     int64_t backing;   /* 0: default */
+    int64_t memory;    /* WIRE_MEMORY_*: the maker of the data object; 0: default */
 };
+
+/* The values of wire_create.memory. */
+#define WIRE_MEMORY_DAEMON 1
+#define WIRE_MEMORY_CLIENT 2
 
 struct wire_set_access {
     const char *name;
@@ -191,6 +196,7 @@ int wire_read_int(const json_t *parameters, const char *member, int64_t *ret,
 /* Return the text of a whole call, which is new, or NULL if memory is short. Detach is a oneway
  * call: its reply would contain nothing for which a client had to wait. */
 char *wire_ping_text(void);
+char *wire_hand_over_text(void);
 char *wire_create_text(const struct wire_create *create);
 char *wire_remove_text(const char *name);
 char *wire_attach_text(const struct wire_attach *attach);

@@ -41,6 +41,7 @@ static const struct shmview_segment_stats no_segment = {
     .owner_deaths = -1,
     .label = "",
     .backing = SHMVIEW_BACKING_FILE,
+    .paid_by = -1,
 };
 static const struct shmview_stats no_stats = {
     .starts = -1,
@@ -106,6 +107,7 @@ static const struct field segment_fields[] = {
      .max = LIMIT_LABEL_BYTES},
     CHOICE(shmview_segment_stats, "backing", backing, true, wire_backing_names),
     CHOICE(shmview_segment_stats, "frozen", frozen, true, wire_frozen_names),
+    NUMBER(shmview_segment_stats, "paid_by", paid_by, true),
     FIELDS_END,
 };
 

@@ -13,6 +13,7 @@
 #include "daemon/base/slice.h"
 #include "daemon/clients/bell.h"
 #include "daemon/clients/digest.h"
+#include "daemon/clients/handover.h"
 #include "daemon/clients/reply.h"
 #include "daemon/clients/stray.h"
 #include "daemon/clients/tally.h"
@@ -111,6 +112,7 @@ void connection_close(struct connection *connection)
     uv_close((uv_handle_t *)&connection->socket_poll, on_handle_closed);
     stop_process_poll(connection);
     bell_close(STEAL(connection->bell));
+    handover_close(connection);
     /* the client may become a survivor, which then takes the pidfd over */
     connection->events->closed(connection);
 }

@@ -32,6 +32,7 @@
 struct client;
 struct connection;
 struct digest;
+struct handover;
 struct monitor;
 struct quota_excess;
 struct quota_user;
@@ -142,6 +143,7 @@ struct connection {
     struct quota_user *payer;         /* the user who is charged; NULL: nobody. Set by the owner */
     uint64_t in_charged, out_charged; /* bytes of in and out that the user is charged for */
     struct bell *bell;                /* owned; NULL: its client has none */
+    struct handover *handover;        /* owned; NULL: its client passes no memory */
     struct attachments attachments;
     struct created_segments created; /* with lifetime "creator" */
     void *job;                       /* what a pending answer waits for; of daemon/requests */

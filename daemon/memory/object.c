@@ -13,7 +13,7 @@
 
 #include "common/base/linux.h"
 #include "common/base/util.h"
-#include "daemon/memory/cgroup.h"
+#include "common/memory/measure.h"
 #include "daemon/memory/directory.h"
 #include "daemon/memory/discard.h"
 #include "daemon/memory/sealed.h"
@@ -49,42 +49,17 @@ struct measure {
     uint64_t group_limit; /* of the control group; UINT64_MAX: none */
 };
 
-/* Measures memory and swap. This is what the kernel reports as available, less a reserve, or what
- * the control groups leave, if that is less. Without the reserve a creation could bring the OOM
- * killer on other programs. A line that cannot be read counts as no limit. */
-static void measure_memory(struct measure *ret)
-{
-    unsigned long long total = 0, available = UINT64_MAX / 1024, swap = 0, all_swap = 0, kib;
-    char line[128];
-    FILE *f = fopen("/proc/meminfo", "re");
-    while (f && fgets(line, sizeof line, f)) {
-        if (sscanf(line, "MemTotal: %llu", &kib) == 1)
-            total = kib;
-        else if (sscanf(line, "MemAvailable: %llu", &kib) == 1)
-            available = kib;
-        else if (sscanf(line, "SwapFree: %llu", &kib) == 1)
-            swap = kib;
-        else if (sscanf(line, "SwapTotal: %llu", &kib) == 1)
-            all_swap = kib;
-    }
-    if (f)
-        fclose(f);
-    struct cgroup_space group = cgroup_space((uint64_t)swap * 1024);
-    unsigned long long reserve = total / MEMORY_RESERVE_PART, have = available + swap;
-    uint64_t free = have > reserve ? (uint64_t)(have - reserve) * 1024 : 0;
-    ret->memory = free < group.free ? free : group.free;
-    ret->memory_limit = (uint64_t)(total + all_swap) * 1024;
-    if (ret->memory_limit < ret->memory)
-        ret->memory_limit = ret->memory;
-    ret->group_limit = group.limit;
-}
-
 /* Measures all; promises are not subtracted. */
 static struct measure measure_now(void)
 {
     struct statvfs fs;
-    struct measure m = {.shm = UINT64_MAX};
-    measure_memory(&m);
+    const struct measure_memory all = measure_memory();
+    struct measure m = {
+        .memory = all.free,
+        .shm = UINT64_MAX,
+        .memory_limit = all.limit,
+        .group_limit = all.group_limit,
+    };
     if (statvfs(DIRECTORY_SHM, &fs) == 0 && fs.f_blocks) {
         m.shm = (uint64_t)fs.f_bavail * fs.f_frsize;
         m.shm_limit = (uint64_t)fs.f_blocks * fs.f_frsize;
@@ -203,13 +178,6 @@ int object_promise_now(enum object_kind kind, uint64_t bytes)
     return try_promise(kind, bytes, &space) ? 0 : -EAGAIN;
 }
 
-static uint64_t memory_free(void)
-{
-    struct measure m;
-    measure_memory(&m);
-    return m.memory;
-}
-
 /* Settles the promise step by step, because the next measurement no longer counts committed memory
  * as free, and keeping its promise would subtract it twice. Looks for free memory before each step
  * but the first of an object, because other programs may have taken memory since the promise. */
@@ -222,7 +190,7 @@ int object_commit_promised(enum object_kind kind, int fd, uint64_t from, uint64_
         if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
             r = -ECANCELED;
         uint64_t step = bytes - done < COMMIT_STEP_BYTES ? bytes - done : COMMIT_STEP_BYTES;
-        if (from + done > 0 && r == 0 && memory_free() < step)
+        if (from + done > 0 && r == 0 && measure_memory().free < step)
             r = -ENOSPC;
         if (r == 0)
             r = commit(fd, from + done, step);
@@ -238,7 +206,8 @@ int object_commit_promised(enum object_kind kind, int fd, uint64_t from, uint64_
 /* Whether st is the file that was created as this object. */
 static bool is_same(const struct object *object, const struct stat *st)
 {
-    return S_ISREG(st->st_mode) && st->st_uid == geteuid() && st->st_dev == object->device &&
+    uid_t uid = object->own ? object->maker : geteuid();
+    return S_ISREG(st->st_mode) && st->st_uid == uid && st->st_dev == object->device &&
            st->st_ino == object->inode;
 }
 

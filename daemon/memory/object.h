@@ -38,6 +38,8 @@ struct object {
     enum object_kind kind;
     dev_t device;
     ino_t inode;
+    bool own;    /* a client has made it (own.h), and maker is its user */
+    uid_t maker; /* undefined otherwise: this user */
 };
 
 /* How much memory an allocation can get, in bytes. */

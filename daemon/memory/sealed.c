@@ -27,9 +27,10 @@ struct sealed {
     LIST_ENTRY(sealed) all;
     TAILQ_ENTRY(sealed) waiting; /* on one of the queues below */
     ino_t inode;
-    int fd;         /* of a description that nobody but a keeper has */
-    bool unclaimed; /* an earlier daemon made it, and no segment is known to have it */
-    bool offered;   /* to the place where it outlives this daemon */
+    int fd; /* of a description that nobody but a keeper has, and the user whose object it is */
+    bool unclaimed;  /* an earlier daemon had it, and no segment is known to have it */
+    bool offered;    /* to the place where it outlives this daemon */
+    bool is_foreign; /* the object belongs to another user than the daemon's */
 };
 
 TAILQ_HEAD(queue, sealed);
@@ -78,15 +79,27 @@ struct sealed_room sealed_room(void)
 }
 
 /* Makes the descriptor of another description of the same memory. A client of the daemon's own user
- * may have changed the mode; then the mode is restored. Returns the descriptor, or -errno. */
+ * may have changed the mode; then the mode is restored. O_NONBLOCK: otherwise a lease of the owner
+ * (fcntl F_SETLEASE) would let open() wait for 45 s. Returns the descriptor, or -errno. */
 static int reopen(int fd, int flags)
 {
     char path[40];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    int again = open(path, flags | O_CLOEXEC);
+    int again = open(path, flags | O_CLOEXEC | O_NONBLOCK);
     if (again < 0 && errno == EACCES && fchmod(fd, 0600) == 0)
-        again = open(path, flags | O_CLOEXEC);
+        again = open(path, flags | O_CLOEXEC | O_NONBLOCK);
     return again < 0 ? -errno : again;
+}
+
+/* Returns a descriptor of the object for a client, or -errno. Memory of another user can perhaps be
+ * written only through the description that this user has passed to the daemon. */
+static int open_for_client(const struct sealed *s, int flags)
+{
+    int fd = reopen(s->fd, flags);
+    if (fd >= 0 || !s->is_foreign || flags != O_RDWR)
+        return fd;
+    fd = fcntl(s->fd, F_DUPFD_CLOEXEC, 0);
+    return fd < 0 ? -errno : fd;
 }
 
 /* Returns an empty memfd that cannot be executed, or -errno. Linux before 6.3 does not know
@@ -102,25 +115,32 @@ static int new_memfd(const char *name)
 }
 
 /* Adds the object to the table, which takes over fd if this succeeds. was_kept: an earlier
- * daemon made it. Returns 0 or -errno. */
-static int keep(int fd, ino_t inode, bool was_kept)
+ * daemon had it. Returns 0, -EEXIST, -EMFILE or -ENOMEM. */
+static int keep(int fd, const struct stat *st, bool was_kept)
 {
+    ino_t inode = st->st_ino;
     struct sealed *s = malloc(sizeof *s);
     if (!s)
         return -ENOMEM;
-    *s = (struct sealed){.inode = inode, .fd = fd, .unclaimed = was_kept, .offered = was_kept};
+    *s = (struct sealed){
+        .inode = inode,
+        .fd = fd,
+        .unclaimed = was_kept,
+        .offered = was_kept,
+        .is_foreign = st->st_uid != geteuid(),
+    };
     pthread_mutex_lock(&lock);
-    bool fits = objects.n < limit;
-    if (fits) {
+    int r = find(inode) ? -EEXIST : objects.n < limit ? 0 : -EMFILE;
+    if (r == 0) {
         table_add(&objects, &s->link, hash_of(inode));
         LIST_INSERT_HEAD(&all, s, all);
         if (!was_kept)
             TAILQ_INSERT_TAIL(&unoffered, s, waiting);
     }
     pthread_mutex_unlock(&lock);
-    if (!fits)
+    if (r)
         free(s);
-    return fits ? 0 : -EMFILE;
+    return r;
 }
 
 /* --- For the next daemon -------------------------------------------------- */
@@ -192,7 +212,7 @@ int sealed_create(const char *name, uint64_t bytes, bool fully, struct stat *ret
     CLEANUP_FD int own = reopen(fd, O_RDWR);
     if (own < 0)
         return own;
-    int r = keep(fd, st.st_ino, false);
+    int r = keep(fd, &st, false);
     if (r)
         return r;
     steal_fd(&fd);
@@ -203,11 +223,22 @@ int sealed_create(const char *name, uint64_t bytes, bool fully, struct stat *ret
     return steal_fd(&own);
 }
 
+int sealed_take_over(int fd, const struct stat *st)
+{
+    int r = keep(fd, st, false);
+    if (r)
+        return r;
+    pthread_mutex_lock(&lock);
+    settle();
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+
 int sealed_open(ino_t inode, int flags)
 {
     pthread_mutex_lock(&lock); /* so that the descriptor is not closed until it is reopened */
     const struct sealed *s = find(inode);
-    int fd = s ? reopen(s->fd, flags) : -ENOENT;
+    int fd = s ? open_for_client(s, flags) : -ENOENT;
     pthread_mutex_unlock(&lock);
     return fd;
 }
@@ -261,7 +292,7 @@ int sealed_take(ino_t inode)
 
 /* --- Recovery ------------------------------------------------------------- */
 
-/* Takes over fd, if it is what this module has made; drops anything else. Returns 0 or -errno: then
+/* Takes over fd, if it is what this module has had; drops anything else. Returns 0 or -errno: then
  * the object stays where it is kept. */
 static int adopt(int fd, uint64_t number)
 {
@@ -269,12 +300,12 @@ static int adopt(int fd, uint64_t number)
     const int size = F_SEAL_SHRINK | F_SEAL_GROW;
     int seals = fcntl(fd, F_GET_SEALS);
     if (seals < 0 || (seals & size) != size || fstat(fd, &st) || !S_ISREG(st.st_mode) ||
-        st.st_uid != geteuid() || st.st_ino != number || find(st.st_ino)) {
+        st.st_ino != number || find(st.st_ino)) {
         close(fd);
         keeping_forget(number); /* in vain: the next daemon drops it */
         return 0;
     }
-    int r = keep(fd, st.st_ino, true);
+    int r = keep(fd, &st, true);
     if (r)
         close(fd);
     return r;

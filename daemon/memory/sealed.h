@@ -6,6 +6,10 @@
  * flags such as O_APPEND in the open file description that it shares. Every receiver gets a
  * description of its own, made by /proc/self/fd.
  *
+ * Memory that a client has made (own.h) belongs to that user. A daemon of another user can open it
+ * again for reading only. Those who may write then get the description of the client. The daemon
+ * neither reads nor writes through it.
+ *
  * The descriptors count against RLIMIT_NOFILE, so their number is bounded. They end with the
  * process; copies are kept elsewhere for the next daemon (keeping.h).
  *
@@ -36,6 +40,11 @@ struct sealed_room sealed_room(void);
  * sealed_take(). */
 int sealed_create(const char *name, uint64_t bytes, bool fully, struct stat *ret_st);
 
+/* Adds an object that a client has made, which own_check() has accepted with the status st. Takes
+ * over fd if this succeeds; the caller owes sealed_take() then. Returns 0; -EEXIST if it is here
+ * already; -EMFILE if there is no room; or another -errno. */
+int sealed_take_over(int fd, const struct stat *st);
+
 /* Opens the object again; flags is O_RDONLY or O_RDWR. Returns a descriptor, which the caller owns;
  * -ENOENT if there is no such object; or another -errno. */
 int sealed_open(ino_t inode, int flags);
@@ -47,9 +56,9 @@ int sealed_stat(ino_t inode, struct stat *ret);
 /* Returns the seals of the object (F_SEAL_*), which clients can add to; or -errno. */
 int sealed_seals(ino_t inode);
 
-/* Takes over descriptors that an earlier daemon had kept (keeping.h): those of sealed memfds of
- * this user. Loop only, once, before other calls. Returns 0; or -errno, and a later daemon can take
- * over all of them. */
+/* Takes over descriptors that an earlier daemon had kept (keeping.h): those of sealed memfds.
+ * Whose they must be is in the records of their segments. Loop only, once, before other calls.
+ * Returns 0; or -errno, and a later daemon can take over all of them. */
 int sealed_recover(void);
 /* Marks an object as one of a segment. */
 void sealed_claim(ino_t inode);

@@ -9,14 +9,17 @@
 #include "common/base/name.h"
 #include "common/base/util.h"
 #include "daemon/base/log.h"
+#include "daemon/clients/handover.h"
 #include "daemon/clients/refusal.h"
 #include "daemon/clients/tally.h"
 #include "daemon/memory/directory.h"
+#include "daemon/memory/discard.h"
 #include "daemon/memory/sealed.h"
 #include "daemon/requests/attach.h"
 #include "daemon/requests/declared.h"
 #include "daemon/requests/departure.h"
 #include "daemon/requests/describe.h"
+#include "daemon/requests/own_memory.h"
 #include "daemon/requests/permit.h"
 #include "daemon/segments/events.h"
 
@@ -272,6 +275,21 @@ static struct job *job_new(const struct request *request, const struct wire_crea
     return job;
 }
 
+/* Gives the segment of a new job the memory of the client, and takes over fd. Frees the job after a
+ * refusal. Returns the job, or NULL. */
+static struct job *job_take_data(struct job *job, int fd, const struct stat *st)
+{
+    struct segment *s = job->segment;
+    s->sealed = true;
+    job->result = segment_take_data(s, fd, st, job->request.who.uid);
+    if (job->result == 0)
+        return job;
+    refuse_allocation(job);
+    registry_remove(&job->request.state->registry, s, ACTOR_NONE);
+    free(job);
+    return NULL;
+}
+
 /* Hands the job to the thread pool, where users take turns (task.h). */
 static void job_start(struct job *job)
 {
@@ -287,7 +305,7 @@ static void job_start(struct job *job)
  * large, because the client does not attach it, or because memory must be waited for. */
 static bool create_now(struct job *job, struct answer *answer)
 {
-    if (!job->access || job->segment->size > SMALL_BYTES)
+    if (!job->access || (job->segment->size > SMALL_BYTES && !job->segment->own))
         return false;
     job->result = segment_allocate_now(job->segment);
     if (job->result == -EAGAIN)
@@ -301,11 +319,23 @@ void creation_start(struct request *request, const union wanted *want)
 {
     struct wire_create create = want->create;
     struct job *job = NULL;
+    struct stat st = {0};
+    bool is_own = create.memory == WIRE_MEMORY_CLIENT;
+    int data = -1;
     /* Check first whether the client may create at all. Otherwise it could find out by trying which
      * names are taken. */
-    if (permit_may_create(request) && check_create(&create, request->answer))
+    bool may = permit_may_create(request) && check_create(&create, request->answer);
+    if (may && is_own)
+        may = (data = own_memory_take(request, &create, &st)) >= 0;
+    else if (is_own)
+        handover_close(request->connection);
+    if (may)
         job = job_new(request, &create, NULL);
     free(create.grant.acl);
+    if (job && is_own)
+        job = job_take_data(job, data, &st);
+    else if (data >= 0)
+        discard(data);
     if (!job || create_now(job, request->answer))
         return;
     request->connection->job = job;

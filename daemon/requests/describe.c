@@ -56,6 +56,7 @@ struct shmview_description describe_head(const struct segment *s, struct wire_ac
         .label = segment_label(s),
         .backing = s->sealed ? SHMVIEW_BACKING_SEALED : 0, /* absent: a file */
         .frozen = segment_frozen(s),
+        .paid_by = s->own ? s->maker : WIRE_ABSENT,
     };
 }
 

@@ -19,6 +19,7 @@
 #include "daemon/requests/entrust.h"
 #include "daemon/requests/freeze.h"
 #include "daemon/requests/monitor.h"
+#include "daemon/requests/own_memory.h"
 #include "daemon/requests/permit.h"
 #include "daemon/requests/service.h"
 #include "daemon/requests/stats.h"
@@ -241,6 +242,7 @@ static const struct method {
 } methods[] = {
     {"io.shmview.Ping", read_none, ping},
     {"io.shmview.Claim", read_claim, claim_answer},
+    {"io.shmview.HandOver", read_none, own_memory_hand_over},
     {"io.shmview.Create", read_create, creation_start},
     {"io.shmview.Attach", read_attach, attach_named},
     {"io.shmview.Detach", read_attachment, detach},

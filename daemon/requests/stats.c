@@ -112,6 +112,7 @@ static void add_segment(struct page *page, const struct segment *s)
         .lifetime = s->lifetime,
         .backing = s->sealed ? SHMVIEW_BACKING_SEALED : 0, /* absent: a file */
         .frozen = segment_frozen(s),
+        .paid_by = s->own ? s->maker : WIRE_ABSENT,
         .owner = s->access->uid,
         .group = s->access->gid,
         .mode = s->access->mode,

@@ -92,6 +92,8 @@ struct segment *registry_restore(struct registry *registry, const struct store_s
     s->lifetime = (uint8_t)record->lifetime;
     s->lock = record->flags & STORE_LOCK;
     s->sealed = record->flags & STORE_SEALED;
+    s->own = record->flags & STORE_OWN;
+    s->maker = s->own ? (uid_t)record->maker : 0;
     s->allocated = true;
     s->named = named;
     s->holder = record->creator;

@@ -52,6 +52,8 @@ void segment_object(const struct segment *segment, enum segment_part part, struc
 {
     ret->device = segment->device;
     ret->inode = segment->inodes[part];
+    ret->own = segment->own && part == DATA;
+    ret->maker = segment->maker;
     ret->kind = !segment->sealed ? OBJECT_FILE : part == DATA ? OBJECT_SEALED : OBJECT_SEALED_FULLY;
     if (part == DATA && segment->named)
         name_by_name(segment, ret->name);
@@ -125,9 +127,10 @@ int segment_keep(const struct segment *segment)
         .size = segment->size,
         .device = segment->device,
         .inode = {segment->inodes[DATA], segment->inodes[CONTROL], segment->inodes[LIVENESS]},
+        .maker = segment->maker,
         .lifetime = segment->lifetime,
         .flags = (segment->lock ? STORE_LOCK : 0) | (segment->named ? STORE_NAMED : 0) |
-                 (segment->sealed ? STORE_SEALED : 0),
+                 (segment->sealed ? STORE_SEALED : 0) | (segment->own ? STORE_OWN : 0),
     };
     if (segment->access)
         record.access = *segment->access;

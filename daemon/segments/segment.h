@@ -74,6 +74,7 @@ struct segment {
     struct quota_user *payer;         /* the user who is charged for it; NULL: nobody */
     uint32_t control_bytes;           /* of the control object, committed */
     uint32_t n_attachments;
+    uid_t maker;         /* the user whose client has made the data object, if own */
     uint32_t phase_seen; /* the generation of the phase when phases.c looked last */
     uint8_t lifetime;    /* enum shmview_lifetime */
     bool lock;
@@ -81,6 +82,7 @@ struct segment {
     bool named;            /* it is found by name; false after its removal */
     bool has_creator : 1;  /* it is on a list of created_segments */
     bool has_label : 1;    /* it is in `name` after the NUL */
+    bool own : 1;          /* its creator has made the data object (daemon/memory/own.h) */
     bool departing;        /* its creator is dead, and departure.c will remove it */
     bool sealed;           /* its objects are memfds; false: files in /dev/shm */
     bool unread;           /* the slots of an earlier daemon have not been read (use.c) */
@@ -128,6 +130,11 @@ int segment_allocate_some(struct segment *segment, const atomic_bool *cancel, ui
  * means that memory is short now and that discard.c may be freeing some: use
  * segment_allocate_some(), which waits for that. */
 int segment_allocate_now(struct segment *segment);
+
+/* Gives a new segment its data object: fd, which own_check() has accepted with this status, of a
+ * client of the user maker. Before segment_allocate_*(), which then allocate the lock only. Takes
+ * over fd in any case. Returns 0, or -errno like sealed_take_over(). */
+int segment_take_data(struct segment *segment, int fd, const struct stat *st, uid_t maker);
 
 /* Removes the objects that exist. */
 void segment_remove_objects(struct segment *segment);

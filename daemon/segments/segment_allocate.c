@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "common/base/util.h"
+#include "daemon/memory/discard.h"
+#include "daemon/memory/sealed.h"
 #include "daemon/segments/segment.h"
 #include "daemon/segments/use.h"
 
@@ -102,6 +104,18 @@ static int begin(struct segment *segment, uint64_t first, const atomic_bool *can
     return data < 0 ? give_up(segment, bytes - first, data) : 0;
 }
 
+/* Promises the memory of the lock, for a segment that has its data already. Returns 0 or -errno. */
+static int begin_own(struct segment *segment, struct object_space *ret_space)
+{
+    uint64_t bytes = segment->lock ? LOCK_BYTES : 0;
+    int r = ret_space ? object_promise(OBJECT_SEALED, bytes, ret_space)
+                      : object_promise_now(OBJECT_SEALED, bytes);
+    if (r)
+        return r;
+    r = use_begin(segment);
+    return r ? give_up(segment, bytes, r) : 0;
+}
+
 /* Commits `bytes` of the data from byte `from` on. The descriptor was closed after the last step,
  * so this opens the object again. Returns 0 or -errno. */
 static int go_on(struct segment *segment, uint64_t from, uint64_t bytes, const atomic_bool *cancel)
@@ -120,9 +134,10 @@ static int allocate_some(struct segment *segment, const atomic_bool *cancel, uin
                          struct object_space *ret_space)
 {
     uint64_t left = segment->size - *done;
-    uint64_t step = left < SEGMENT_STEP_BYTES ? left : SEGMENT_STEP_BYTES;
-    int r =
-        *done == 0 ? begin(segment, step, cancel, ret_space) : go_on(segment, *done, step, cancel);
+    uint64_t step = left < SEGMENT_STEP_BYTES || segment->own ? left : SEGMENT_STEP_BYTES;
+    int r = segment->own ? begin_own(segment, ret_space)
+            : *done == 0 ? begin(segment, step, cancel, ret_space)
+                         : go_on(segment, *done, step, cancel);
     if (r)
         return r;
     *done += step;
@@ -139,6 +154,20 @@ int segment_allocate_some(struct segment *segment, const atomic_bool *cancel, ui
     if (r >= 0)
         use_close(segment->use); /* else many unfinished creations would use up the descriptors */
     return r;
+}
+
+int segment_take_data(struct segment *segment, int fd, const struct stat *st, uid_t maker)
+{
+    int r = sealed_take_over(fd, st);
+    if (r) {
+        discard(fd);
+        return r;
+    }
+    segment->own = segment->sealed = true;
+    segment->maker = maker;
+    segment->device = st->st_dev;
+    segment->inodes[DATA] = st->st_ino;
+    return 0;
 }
 
 int segment_allocate_now(struct segment *segment)

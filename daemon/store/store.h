@@ -36,6 +36,7 @@ struct store_holder {
 #define STORE_LOCK   1u
 #define STORE_NAMED  2u
 #define STORE_SEALED 4u /* its objects are memfds, which are kept elsewhere */
+#define STORE_OWN    8u /* its creator has made the data object */
 
 /* The record of a segment. Written as store_record.h describes. */
 struct store_segment {
@@ -43,7 +44,7 @@ struct store_segment {
     uint64_t size;
     uint64_t device;
     uint64_t inode[3]; /* data, control, liveness; 0 if there is no such object */
-    uint64_t control_bytes;
+    uint64_t maker;    /* the uid of that creator; undefined without STORE_OWN */
     struct store_holder creator;
     uint32_t lifetime;
     uint32_t flags;

@@ -116,6 +116,9 @@ struct shmview_description {
     uint32_t backing;
     /* enum shmview_frozen (freeze.h); 0 if clients may attach it for writing. */
     uint32_t frozen;
+    /* uid of the user whose client made its memory (SHMVIEW_OWN_MEMORY) and whose control group
+     * pays for it; -1: the daemon. */
+    int64_t paid_by;
 };
 
 /* Asks the daemon what the segment called name is. The caller must pass

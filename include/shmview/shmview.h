@@ -175,15 +175,16 @@ enum shmview_backing {
     SHMVIEW_BACKING_SEALED = 2,
 };
 
-#define SHMVIEW_NO_LOCK  1u /* create: the segment has only its data, no lock, changes or phases */
-#define SHMVIEW_POPULATE 2u /* create, attach: map every page now instead of at its first use */
+#define SHMVIEW_NO_LOCK    1u /* create: the segment has only its data, no lock, changes or phases */
+#define SHMVIEW_POPULATE   2u /* create, attach: map every page now instead of at its first use */
+#define SHMVIEW_OWN_MEMORY 8u /* create: this process allocates the memory, and seals it */
 
 /* Options for shmview_create(). Set struct_bytes to sizeof, so that later versions can add members:
  * { .struct_bytes = sizeof o, ... }. A member that is 0 has its default. */
 struct shmview_create_options {
     uint32_t struct_bytes;
     uint32_t lifetime;                          /* enum shmview_lifetime */
-    uint32_t flags;                             /* SHMVIEW_NO_LOCK | SHMVIEW_POPULATE */
+    uint32_t flags;                             /* SHMVIEW_NO_LOCK | ... */
     uint32_t backing;                           /* enum shmview_backing; 0: as configured */
     const struct shmview_access_change *access; /* its owner, mode ...; NULL: defaults */
     const char *label; /* for people: UTF-8, at most 63 bytes, no control characters; NULL: none */
@@ -192,8 +193,9 @@ struct shmview_create_options {
 /* Creates the segment called name, filled with zeros, and attaches it for writing.
  *
  * name has 1 to 128 letters, digits, '.', '_' or '-', and does not begin with '.'. size is in
- * bytes, at least 1. The daemon allocates all of it before it replies, so that no later access can
- * fail for lack of memory. options may be NULL. The caller must pass *ret_segment to
+ * bytes, at least 1. All of it is allocated before the call returns, so that no later access can
+ * fail for lack of memory: by the daemon, or with SHMVIEW_OWN_MEMORY by this process, whose control
+ * group is charged for it then. options may be NULL. The caller must pass *ret_segment to
  * shmview_detach(). Blocks as a request, until the memory is allocated. Any thread.
  *
  * Returns 0 on success. Returns -SHMVIEW_ERR_EXISTS if the name is taken, also by a segment that
@@ -201,8 +203,8 @@ struct shmview_create_options {
  * both the text has what was asked for, used or free, and the limit); _LIMIT beyond 4096
  * attachments of the connection, or if the daemon has no descriptors left for a sealed segment;
  * _DENIED if this user may not create segments, or not for that owner or group; _INVALID for a
- * wrong argument; _LAYOUT_VERSION if an object of the segment is damaged; or an error of requests.
- */
+ * wrong argument; _UNSUPPORTED if the daemon takes no memory of clients; _LAYOUT_VERSION if an
+ * object of the segment is damaged; or an error of requests. */
 int shmview_create(struct shmview_connection *connection, const char *name, uint64_t size,
                    const struct shmview_create_options *options,
                    struct shmview_segment **ret_segment);

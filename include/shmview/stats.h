@@ -96,6 +96,8 @@ struct shmview_segment_stats {
     const char *label;
     uint32_t backing; /* enum shmview_backing */
     uint32_t frozen;  /* enum shmview_frozen (freeze.h); 0: clients may write */
+    /* uid of the user whose client made its memory; -1: the daemon did. */
+    int64_t paid_by;
 };
 
 /* How much of a counted thing the caller has, and how much the caller may

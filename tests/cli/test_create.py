@@ -3,6 +3,7 @@
 the place of the fault, and leave nothing."""
 
 import os
+import pwd
 import signal
 
 import pytest
@@ -118,6 +119,20 @@ def test_backings(ctl):
     assert sorted(row.split()[-1] for row in rows.splitlines() if row.split()[0] in ("file", "sealed")) == [
         "file", "sealed"]
     ctl("create", "a", "1", "--backing", "wood", status=2, err="backing 'wood' is none of file, sealed")
+
+
+def test_own_memory(ctl):
+    ctl("create", "own", "5000", "--own-memory")
+    ctl("create", "other", "1")
+    own, other = (ctl("show", "-J", name).json for name in ("own", "other"))
+    assert (own["backing"], own["paid_by"]) == ("sealed", os.geteuid())
+    assert (other["backing"], other["paid_by"]) == ("file", None)
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    assert f"paid by     {user}, whose program made the memory" in ctl("show", "own").out
+    assert "paid by" not in ctl("show", "other").out
+    rows = dict(line.split() for line in ctl("list", "--raw", "-o", "NAME,PAID-BY").out.splitlines())
+    assert (rows["own"], rows["other"]) == (user, "-")
+    ctl("create", "both", "1", "--own-memory", "--backing", "file", status=1, err="always sealed")
 
 
 @pytest.mark.parametrize("lifetime", ["attached", "creator"])

@@ -1,75 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A daemon whose control group has a limit refuses segments that would reach it. */
-#include <errno.h>
-#include <stdio.h>
+/* A daemon whose control group has a limit refuses segments that would reach it. Memory that a
+ * client makes itself is charged to the group of that client. */
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "support/await.h"
+#include <shmview/shmview.h>
+
+#include "integration/memory_group.h"
 #include "support/child.h"
 #include "support/client.h"
 #include "support/daemon.h"
 #include "support/raw.h"
 #include "support/suite.h"
 
-#define MIB   ((uint64_t)1 << 20)
-#define LIMIT (96 * MIB)
-
-static const char *const tops[] = {"/sys/fs/cgroup/memory", "/sys/fs/cgroup"};
-static const char *const limits[] = {"memory.limit_in_bytes", "memory.max"};
-
 static struct daemon d;
-static char group[128], before[256];
 
-static bool put(const char *directory, const char *file, uint64_t n)
-{
-    char path[512];
-    snprintf(path, sizeof path, "%s/%s", directory, file);
-    FILE *f = fopen(path, "we");
-    bool good = f && fprintf(f, "%llu\n", (unsigned long long)n) > 0;
-    return f && fclose(f) == 0 && good;
-}
-
-/* The directory of the group that this process is in, below top. */
-static bool find_own(const char *top, bool is_v1)
-{
-    char line[512];
-    FILE *f = fopen("/proc/self/cgroup", "re");
-    before[0] = '\0';
-    while (f && fgets(line, sizeof line, f)) {
-        char *path = strrchr(line, ':');
-        line[strcspn(line, "\n")] = '\0';
-        if (path && (is_v1 ? strstr(line, ":memory:") != NULL : strncmp(line, "0::", 3) == 0))
-            snprintf(before, sizeof before, "%s%.200s", top, path + 1);
-    }
-    if (f)
-        fclose(f);
-    return before[0];
-}
-
-/* Enters a group of its own with that limit, and whatever it starts from now on. Returns false
- * where it may not. */
-static bool enter_group(void)
-{
-    for (int i = 0; i < 2; i++) {
-        snprintf(group, sizeof group, "%s/shmview-test-%d", tops[i], (int)getpid());
-        if (!find_own(tops[i], i == 0) || mkdir(group, 0755))
-            continue;
-        if (put(group, limits[i], LIMIT) && put(group, "cgroup.procs", (uint64_t)getpid()))
-            return true;
-        rmdir(group);
-    }
-    fprintf(stderr, "no control group of one's own with a limit: %s\n", strerror(errno));
-    return false;
-}
-
-static void leave_group(void)
-{
-    ck_assert(put(before, "cgroup.procs", (uint64_t)getpid()));
-    AWAIT(rmdir(group) == 0);
-}
+static const struct shmview_create_options own = {
+    .struct_bytes = sizeof own,
+    .flags = SHMVIEW_OWN_MEMORY,
+};
 
 START_TEST(more_than_the_group_may_have_is_refused)
 {
@@ -107,10 +55,61 @@ START_TEST(more_than_the_group_may_have_is_refused)
 }
 END_TEST
 
+/* The daemon is in a group with less memory than the segments need. */
+START_TEST(clients_pay_for_their_own_memory)
+{
+    struct shmview_segment *s, *t, *more;
+    if (!enter_group())
+        return;
+    daemon_start(&d);
+    step_out_of_group();
+    struct shmview_connection *conn = client_connect(&d);
+    REFUSED(shmview_create(conn, "s", LIMIT + 32 * MIB, NULL, &s), NO_SPACE,
+            "the daemon's control group may have 100663296");
+    OK(shmview_create(conn, "s", LIMIT + 32 * MIB, &own, &s));
+    OK(shmview_create(conn, "t", LIMIT / 2, &own, &t));
+    ck_assert_uint_lt(group_usage(), 32 * MIB);
+    OK(shmview_create(conn, "more", LIMIT / 2, NULL, &more)); /* nothing of them is promised */
+    ck_assert_uint_ge(group_usage(), LIMIT / 2);
+    OK(shmview_detach(more));
+    OK(shmview_detach(s));
+    OK(shmview_detach(t));
+    OK(shmview_disconnect(conn));
+    daemon_stop(&d);
+    leave_group();
+}
+END_TEST
+
+/* The client is in that group. */
+START_TEST(the_group_of_the_client_is_charged)
+{
+    struct shmview_segment *s;
+    daemon_start(&d);
+    if (enter_group()) {
+        struct shmview_connection *conn = client_connect(&d);
+        REFUSED(shmview_create(conn, "s", LIMIT + 32 * MIB, &own, &s), NO_SPACE,
+                "the control group of this process may have 100663296");
+        OK(shmview_create(conn, "s", LIMIT / 2, &own, &s));
+        ck_assert_uint_ge(group_usage(), LIMIT / 2);
+        OK(shmview_detach(s));
+        AWAIT(group_usage() < LIMIT / 2);
+        OK(shmview_create(conn, "s", LIMIT + 32 * MIB, NULL, &s)); /* the daemon pays */
+        ck_assert_uint_lt(group_usage(), LIMIT / 2);
+        OK(shmview_detach(s));
+        OK(shmview_disconnect(conn));
+        leave_group();
+    }
+    daemon_stop(&d);
+    process_await_none();
+}
+END_TEST
+
 int main(void)
 {
     const struct suite_test tests[] = {
         SUITE_TEST(more_than_the_group_may_have_is_refused),
+        SUITE_TEST(clients_pay_for_their_own_memory),
+        SUITE_TEST(the_group_of_the_client_is_charged),
         SUITE_END,
     };
     return suite_main("memory_group", tests);

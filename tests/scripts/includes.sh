@@ -13,13 +13,14 @@ rules() {
     include/*) echo "" ;;
 
     common/base/*) echo "common/base" ;;
+    common/memory/*) echo "common/memory" ;;
     common/json/*) echo "common/json common/base" ;;
     common/views/*) echo "common/views common/base" ;;
     common/stream/*) echo "common/stream common/views common/base" ;;
     common/wire/*) echo "common/wire common/views common/json common/base" ;;
 
     daemon/base/*) echo "daemon/base common/base" ;;
-    daemon/memory/*) echo "daemon/memory daemon/base common/base" ;;
+    daemon/memory/*) echo "daemon/memory daemon/base common/memory common/base" ;;
     daemon/rights/*) echo "daemon/rights daemon/base common/base" ;;
     daemon/config/*) echo "daemon/config daemon/rights daemon/base common" ;;
     daemon/store/*) echo "daemon/store daemon/rights daemon/base common/base" ;;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/memory/cgroup.h"
+#include "common/memory/cgroup.h"
 
 #include <inttypes.h>
 #include <limits.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks cgroup.c of the daemon on machines that are directories of files. */
-#include "daemon/memory/cgroup.h"
+#include "common/memory/cgroup.h"
 
 #include <limits.h>
 
