@@ -10,13 +10,13 @@
 #include <unistd.h>
 
 #include "common/base/util.h"
+#include "common/memory/cgroup.h"
 #include "daemon/base/log.h"
 #include "daemon/base/loop.h"
 #include "daemon/base/slice.h"
 #include "daemon/clients/refusal.h"
 #include "daemon/clients/stray.h"
 #include "daemon/clients/tally.h"
-#include "common/memory/cgroup.h"
 #include "daemon/memory/discard.h"
 #include "daemon/memory/keeping.h"
 #include "daemon/memory/sealed.h"

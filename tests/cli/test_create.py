@@ -128,7 +128,7 @@ def test_own_memory(ctl):
     assert (own["backing"], own["paid_by"]) == ("sealed", os.geteuid())
     assert (other["backing"], other["paid_by"]) == ("file", None)
     user = pwd.getpwuid(os.geteuid()).pw_name
-    assert f"paid by     {user}, whose program made the memory" in ctl("show", "own").out
+    assert f"paid by    {user}, whose program made the memory" in ctl("show", "own").out
     assert "paid by" not in ctl("show", "other").out
     rows = dict(line.split() for line in ctl("list", "--raw", "-o", "NAME,PAID-BY").out.splitlines())
     assert (rows["own"], rows["other"]) == (user, "-")

@@ -7,6 +7,7 @@ and checks every request, reply and error against the parsed types.
 """
 
 import array
+import fcntl
 import glob
 import json
 import mmap
@@ -241,6 +242,28 @@ def grant(client):
     assert facts["parameter"] == "acl"
 
 
+def own_memory(client):
+    """Hands over memory for a segment."""
+    fd = os.memfd_create("own", os.MFD_ALLOW_SEALING)
+    os.fchmod(fd, 0o644)
+    os.posix_fallocate(fd, 0, 5000)
+    fcntl.fcntl(fd, 1033, 0x2 | 0x4)  # F_ADD_SEALS: SHRINK, GROW
+    reply = client.call(SHMVIEW + "HandOver")
+    assert reply["descriptors"] == len(reply["fds"]) == 1
+    with socket.socket(fileno=reply["fds"][reply["socket"]]) as handover:
+        socket.send_fds(handover, [b"m"], [fd])
+    reply = client.call(SHMVIEW + "Create", name="own", size=5000, access="write", memory="client")
+    segment, fds = reply["segment"], reply["fds"]
+    assert (segment["backing"], segment["paid_by"]) == ("sealed", os.geteuid())
+    assert os.fstat(fds[reply["attachment"]["data"]]).st_ino == os.fstat(fd).st_ino
+    for each in [fd, *fds]:
+        os.close(each)
+    facts = client.refused("org.varlink.service.InvalidParameter", SHMVIEW + "Create", name="other", size=1,
+                           memory="client")
+    assert facts["parameter"] == "memory"
+    client.call(SHMVIEW + "Detach", attachment=reply["attachment"]["id"])  # its last
+
+
 def watch(client):
     """Checks that a message on the bell makes the descriptors of all watchers of the segment
     readable."""
@@ -360,6 +383,7 @@ def use_daemon(path):
     assert client.call(SHMVIEW + "List") == {"segments": []}
     client.call(SHMVIEW + "Detach", attachment=writer)
 
+    own_memory(client)
     watch(client)
     monitor(client, path)
     figures(client)

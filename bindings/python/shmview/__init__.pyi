@@ -270,7 +270,8 @@ def create(name: Optional[str] = None, size: Optional[SupportsIndex] = None, *,
            lifetime: _Lifetime = "attached", lock: bool = True, populate: bool = False,
            mode: Optional[int] = None, owner: Union[int, str, None] = None, group: Union[int, str, None] = None,
            entries: Optional[_Entries] = None, label: Optional[str] = None,
-           connection: Optional[Connection] = None, backing: Optional[_Backing] = None, **more: _Layout) -> Segment: ...
+           connection: Optional[Connection] = None, backing: Optional[_Backing] = None, own_memory: bool = False,
+           **more: _Layout) -> Segment: ...
 @overload
 def attach(name: str, readonly: bool = False, *, access: Optional[_Access] = None,
            timeout: Optional[float] = 0, populate: bool = False,
@@ -370,6 +371,7 @@ class SegmentStats(NamedTuple):
     parties: Tuple[AttachmentStats, ...]
     label: str
     backing: str
+    paid_by: int
 class Stats(NamedTuple):
     version: str
     pid: int

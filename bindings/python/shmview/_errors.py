@@ -257,7 +257,7 @@ def make(code, text, facts):
         made.__dict__.update(facts)
     if cls is NoSpace:
         import re
-        figures = re.search(r"(\d+) are free, .* holds (\d+)", text)
+        figures = re.search(r"(\d+) are free, .* (?:holds?|may have) (\d+)", text)
         if figures:
             made.free, made.limit = map(int, figures.groups())
     return made

@@ -26,7 +26,7 @@ def connect(path=None, *, start=True):
 
 def create(name=None, size=None, *, layouts=None, phase=None, lifetime="attached", lock=True,
            populate=False, mode=None, owner=None, group=None, entries=None, label=None,
-           connection=None, backing=None, **more):
+           connection=None, backing=None, own_memory=False, **more):
     """Creates a zeroed segment, attaches it for writing, and returns the Segment.
 
     name: 1 to 128 letters, digits, '.', '_' and '-', not beginning with a dot. None: an unused name.
@@ -43,6 +43,8 @@ def create(name=None, size=None, *, layouts=None, phase=None, lifetime="attached
     connection: a Connection. None: the default connection of the process.
     backing: 'file' (in /dev/shm) or 'sealed' (of a size that nobody can change; systemd or a keeper process
     holds it while no daemon runs). None: what the daemon is configured with, 'file' by default.
+    own_memory: whether this process makes the memory, which is sealed then, and hands it to the daemon. The
+    kernel charges it to the control group of this process instead of the daemon's.
 
     Further keywords, and the entries of the dict layouts, are layouts to declare: dicts of views, for
     example
@@ -70,7 +72,8 @@ def create(name=None, size=None, *, layouts=None, phase=None, lifetime="attached
         from ._access import change
         access = change(mode, owner, group, entries)
     segment = _core.create(name, size, lifetime=lifetime, lock=lock, populate=populate,
-                           access=access, label=label, connection=connection, backing=backing)
+                           access=access, label=label, connection=connection, backing=backing,
+                           own_memory=own_memory)
     try:
         for layout, views in resolved.items():
             segment._define(layout, views)

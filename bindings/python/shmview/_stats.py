@@ -46,6 +46,7 @@ class SegmentStats(NamedTuple):
     parties: Tuple[AttachmentStats, ...]  #: at most 64; holders and waiters come first
     label: str  #: what its creator wrote for people, or ''
     backing: str  #: 'file' or 'sealed'
+    paid_by: int  #: uid of the user whose process made the memory (own_memory), -1 if the daemon did
 
 
 class Stats(NamedTuple):
@@ -66,9 +67,9 @@ class Stats(NamedTuple):
 
 
 def _segment(fields):
-    *head, parties, label, backing = fields
+    *head, parties, label, backing, paid_by = fields
     segment = SegmentStats(*head, tuple(AttachmentStats(*party) for party in parties), label,
-                           _BACKINGS.get(backing, "?"))
+                           _BACKINGS.get(backing, "?"), paid_by)
     return segment._replace(lifetime=_LIFETIMES.get(segment.lifetime, "?"), parties=tuple(
         party._replace(access=_ACCESSES.get(party.access, "?")) for party in segment.parties))
 

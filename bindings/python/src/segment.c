@@ -96,17 +96,18 @@ static int backing_called(const char *name)
 
 PyObject *module_create(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *keywords[] = {"name",   "size",       "lifetime", "lock",    "populate",
-                               "access", "connection", "label",    "backing", NULL};
+    static char *keywords[] = {"name",     "size",       "lifetime",   "lock",
+                               "populate", "access",     "connection", "label",
+                               "backing",  "own_memory", NULL};
     struct state *state = PyModule_GetState(module);
     const char *name, *lifetime = "attached", *label = NULL, *backing_name = NULL;
     unsigned long long size;
     PyObject *number, *access_arg = Py_None, *connection_arg = NULL;
     struct access access;
-    int lock = 1, populate = 0, r;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO|$sppOOzz:create", keywords, &name, &number,
+    int lock = 1, populate = 0, own_memory = 0, r;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO|$sppOOzzp:create", keywords, &name, &number,
                                      &lifetime, &lock, &populate, &access_arg, &connection_arg,
-                                     &label, &backing_name) ||
+                                     &label, &backing_name, &own_memory) ||
         (access_arg != Py_None && access_parse(access_arg, &access)))
         return NULL;
     int chosen = lifetime_called(lifetime);
@@ -124,7 +125,8 @@ PyObject *module_create(PyObject *module, PyObject *args, PyObject *kwargs)
     struct shmview_create_options options = {
         .struct_bytes = sizeof options,
         .lifetime = (uint32_t)chosen,
-        .flags = (lock ? 0 : SHMVIEW_NO_LOCK) | (populate ? SHMVIEW_POPULATE : 0),
+        .flags = (lock ? 0 : SHMVIEW_NO_LOCK) | (populate ? SHMVIEW_POPULATE : 0) |
+                 (own_memory ? SHMVIEW_OWN_MEMORY : 0),
         .access = access_arg == Py_None ? NULL : &access.change,
         .label = label,
         .backing = (uint32_t)backing,

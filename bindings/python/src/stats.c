@@ -38,16 +38,16 @@ static PyObject *segment_tuple(const void *item)
     const struct shmview_segment_stats *s = item;
     PyObject *parties =
         tuple_of((const void *const *)s->parties, s->n_parties, party_tuple); /* N steals it */
-    return parties
-               ? Py_BuildValue("sLLNNIILLLLdLLzLLNsI", s->name, (long long)s->id,
-                               (long long)s->size, PyBool_FromLong(s->is_named != 0),
-                               PyBool_FromLong(s->has_lock != 0), s->lifetime, s->mode,
-                               (long long)s->owner, (long long)s->group, (long long)s->attachments,
-                               (long long)s->layouts, (double)s->created_us / 1e6,
-                               (long long)s->resident, (long long)s->generation,
-                               s->layout[0] ? s->layout : NULL, (long long)s->changes,
-                               (long long)s->owner_deaths, parties, s->label, s->backing)
-               : NULL;
+    return parties ? Py_BuildValue("sLLNNIILLLLdLLzLLNsIL", s->name, (long long)s->id,
+                                   (long long)s->size, PyBool_FromLong(s->is_named != 0),
+                                   PyBool_FromLong(s->has_lock != 0), s->lifetime, s->mode,
+                                   (long long)s->owner, (long long)s->group,
+                                   (long long)s->attachments, (long long)s->layouts,
+                                   (double)s->created_us / 1e6, (long long)s->resident,
+                                   (long long)s->generation, s->layout[0] ? s->layout : NULL,
+                                   (long long)s->changes, (long long)s->owner_deaths, parties,
+                                   s->label, s->backing, (long long)s->paid_by)
+                   : NULL;
 }
 
 static PyObject *all_of(const struct shmview_stats *s)

@@ -2,6 +2,7 @@
 """Segments: created, attached, closed, removed, and sent to other processes by pickle."""
 
 import errno
+import os
 import pickle
 import threading
 
@@ -50,6 +51,20 @@ def test_backings():
         shmview.create("big", 1 << 50, backing="sealed")
     for name in ("file", "default"):
         shmview.remove(name)
+
+
+def test_own_memory():
+    own, other = shmview.create("own", 5000, own_memory=True), shmview.create("other", 1)
+    assert [shmview.stats(seg.name).paid_by for seg in (own, other)] == [os.geteuid(), -1]
+    assert shmview.stats("own").backing == "sealed"
+    with own.locked():
+        own.buf[:3] = b"abc"
+    assert bytes(shmview.attach("own", readonly=True).buf[:4]) == b"abc\0"
+    with pytest.raises(shmview.NoSpace, match="memory and swap hold|control group of this process") as caught:
+        shmview.create("big", 1 << 50, own_memory=True)
+    assert caught.value.size == 1 << 50 and 0 < caught.value.free < caught.value.limit
+    with pytest.raises(shmview.Invalid, match="always sealed"):
+        shmview.create("file", 1, backing="file", own_memory=True)
 
 
 class Closes:

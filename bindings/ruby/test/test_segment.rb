@@ -97,6 +97,19 @@ class TestSegment < ShmviewTest
     assert_raises(Shmview::NoSpace) { Shmview.create("big", 1 << 50, backing: "sealed") }
   end
 
+  def test_own_memory
+    Shmview.create("own", 5000, own_memory: true) do |seg|
+      assert_equal [:sealed, Process.euid], Shmview.stats("own").then { |s| [s.backing, s.paid_by] }
+      seg.synchronize { seg.buf[0] = 7 }
+      assert_equal 7, (Shmview.attach("own", readonly: true) { |other| other.buf[0] })
+    end
+    Shmview.create("other", 10) { assert_nil Shmview.stats("other").paid_by }
+    assert_match(/always sealed/, assert_raises(Shmview::Invalid) do
+      Shmview.create("file", 1, backing: :file, own_memory: true)
+    end.message)
+    assert_raises(Shmview::NoSpace) { Shmview.create("big", 1 << 50, own_memory: true) }
+  end
+
   def test_attach_waits_for_its_creation
     waiter = Thread.new { Shmview.attach("late", timeout: 60, &:size) }
     Thread.pass until waiter.stop?

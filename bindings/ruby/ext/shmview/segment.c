@@ -183,10 +183,12 @@ static VALUE open_segment(VALUE connection, struct opening *o, bool creates, VAL
     return self;
 }
 
-/* Core.create(name, size, lifetime, lock, populate, access, label, connection, backing): returns a
- * Segment. access is nil, or as access_read() takes it; label is nil or a String. */
+/* Core.create(name, size, lifetime, lock, populate, access, label, connection, backing,
+ * own_memory): returns a Segment. access is nil, or as access_read() takes it; label is nil or a
+ * String. */
 static VALUE core_create(VALUE module, VALUE name, VALUE size, VALUE lifetime, VALUE lock,
-                         VALUE populate, VALUE access, VALUE label, VALUE connection, VALUE backing)
+                         VALUE populate, VALUE access, VALUE label, VALUE connection, VALUE backing,
+                         VALUE own_memory)
 {
     struct access rights;
     static const char *const lifetimes[] = {"attached", "manual", "creator", NULL};
@@ -203,8 +205,9 @@ static VALUE core_create(VALUE module, VALUE name, VALUE size, VALUE lifetime, V
             {
                 .struct_bytes = sizeof o.options,
                 .lifetime = choose("lifetime", lifetime, lifetimes),
-                .flags =
-                    (RTEST(lock) ? 0 : SHMVIEW_NO_LOCK) | (RTEST(populate) ? SHMVIEW_POPULATE : 0),
+                .flags = (RTEST(lock) ? 0 : SHMVIEW_NO_LOCK) |
+                         (RTEST(populate) ? SHMVIEW_POPULATE : 0) |
+                         (RTEST(own_memory) ? SHMVIEW_OWN_MEMORY : 0),
                 .backing = backing_called(backing),
             },
     };
@@ -419,7 +422,7 @@ void Init_segment(void)
 #endif
     VALUE core = rb_define_module_under(mShmview, "Core"); /* :nodoc: */
     rb_define_singleton_method(mShmview, "trim", shmview_s_trim, 0);
-    rb_define_module_function(core, "create", core_create, 9);
+    rb_define_module_function(core, "create", core_create, 10);
     rb_define_module_function(core, "attach", core_attach, 4);
     rb_define_module_function(core, "remove", core_remove, 2);
     cSegment = rb_define_class_under(mShmview, "Segment", rb_cObject);

@@ -43,7 +43,8 @@ static VALUE build_segment(VALUE class, VALUE party_class, const struct shmview_
         truth(s->has_lock), lifetime_of(s->lifetime), UINT2NUM(s->mode), LL2NUM(s->owner),
         LL2NUM(s->group), LL2NUM(s->attachments), LL2NUM(s->layouts), time_of(s->created_us),
         LL2NUM(s->resident), LL2NUM(s->generation), text_or_nil(s->layout), LL2NUM(s->changes),
-        LL2NUM(s->owner_deaths), parties, rb_utf8_str_new_cstr(s->label), backing_of(s->backing));
+        LL2NUM(s->owner_deaths), parties, rb_utf8_str_new_cstr(s->label), backing_of(s->backing),
+        s->paid_by < 0 ? Qnil : LL2NUM(s->paid_by));
 }
 
 static VALUE build_stats(VALUE arg)

@@ -60,7 +60,7 @@ module Shmview
 
     # The figures are only in the daemon's text, because an error reply has no members for them.
     def figures
-      message.match(/(\d+) are free, .* holds (\d+)/).to_a.drop(1).map(&:to_i)
+      message.match(/(\d+) are free, .* (?:holds?|may have) (\d+)/).to_a.drop(1).map(&:to_i)
     end
   end
 

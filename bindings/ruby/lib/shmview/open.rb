@@ -54,19 +54,21 @@ module Shmview
     # connection:: a Connection; nil: the default one of this process
     # backing:: :file (in /dev/shm) or :sealed (of a size that nobody can change; systemd or a keeper
     #           process holds it while no daemon runs); nil: what the daemon is configured with
+    # own_memory:: true: this process makes the memory, which is sealed then, and its control group is
+    #              charged for it instead of the daemon's
     #
     # Blocks until the memory is allocated. Raises Exists, NoSpace (with size, free and limit),
     # Quota, Limit, Invalid, Denied, Disconnected, and the errors of Segment#define for layouts.
     def create(name = nil, size = nil, layouts: nil, phase: nil, lifetime: :attached, lock: true,
                populate: false, mode: nil, owner: nil, group: nil, entries: nil, label: nil, connection: nil,
-               backing: nil, &block)
+               backing: nil, own_memory: false, &block)
       resolved, needed = Layouts.resolve(layouts || {})
       size ||= needed if needed.positive?
       raise ArgumentError, "create needs a size, or layouts that have one" unless size
 
       access = Rights.change(mode, owner, group, entries)
       segment = Core.create(name&.to_s || fresh_name, size, lifetime, lock, populate, access,
-                            label && label.to_s.encode("UTF-8"), connection, backing)
+                            label && label.to_s.encode("UTF-8"), connection, backing, own_memory)
       open_or_discard(segment, lifetime: lifetime) { prepare(segment, resolved, phase) }
       lend(segment, &block)
     end
