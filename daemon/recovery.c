@@ -3,7 +3,8 @@
  * describes is gone. So a daemon that dies in the middle of recovery loses nothing: the next one
  * begins again.
  *
- *   segments -> attachments -> creators -> deaths are announced -> unused segments and objects
+ *   memory of sealed segments -> segments -> attachments -> creators -> deaths are announced ->
+ * unused segments and objects
  *
  * The order matters: a death may end a segment, so it is announced only when all attachments of all
  * segments are known. */
@@ -19,6 +20,7 @@
 #include "common/json/json_read.h"
 #include "daemon/base/log.h"
 #include "daemon/clients/instance.h"
+#include "daemon/memory/salvage.h"
 #include "daemon/memory/sealed.h"
 #include "daemon/segments/charge.h"
 #include "daemon/segments/events.h"
@@ -87,6 +89,50 @@ static void take_attachment(void *arg, uint64_t id, const struct store_attachmen
         return;
     struct store_attachment unfit = {.id = id}; /* no segment has the id 0 */
     r->attachments[r->n_attachments++] = record ? *record : unfit;
+}
+
+/* Reads all records. On failure sets r->error. */
+static void read_store(struct recovery *r, struct store *store)
+{
+    int error = store_each_segment(store, take_segment, r);
+    r->capacity = 0;
+    if (r->error == 0)
+        r->error = error;
+    if (r->error == 0)
+        error = store_each_attachment(store, take_attachment, r);
+    if (r->error == 0)
+        r->error = error;
+}
+
+/* --- Memory that nobody has kept ------------------------------------------ */
+
+/* Notes the objects of sealed segments that are not there. Returns 0 or -ENOMEM. */
+static int find_missing(const struct recovery *r, struct salvage *salvage)
+{
+    int error = 0;
+    for (size_t i = 0; i < r->n_segments; i++) {
+        const struct store_segment *s = &r->segments[i];
+        for (int part = 0; s->flags & STORE_SEALED && part < N_SEGMENT_PARTS && !error; part++)
+            if (s->inode[part] && !sealed_has((ino_t)s->inode[part]))
+                error = salvage_want(salvage, s->device, s->inode[part]);
+    }
+    return error;
+}
+
+/* Looks for missing memory at the clients that were attached to any segment, because a client may
+ * still have a descriptor of it. */
+static void salvage_missing(struct recovery *r)
+{
+    struct salvage salvage = {0};
+    r->error = find_missing(r, &salvage);
+    for (size_t i = 0; salvage.n_inodes && i < r->n_attachments && r->error == 0; i++)
+        r->error = salvage_ask(&salvage, r->attachments[i].holder.pid);
+    if (r->error == 0)
+        r->error = salvage_run(&salvage);
+    salvage_deinit(&salvage);
+    if (r->error)
+        log_error("the memory of sealed segments cannot be taken from clients now: %s",
+                  strerror(-r->error));
 }
 
 /* --- Segments ------------------------------------------------------------ */
@@ -297,6 +343,7 @@ static void sweep(struct registry *registry)
         for (int part = 0; s->sealed && part < N_SEGMENT_PARTS; part++)
             sealed_claim((ino_t)s->inodes[part]);
     unsigned n = object_sweep(is_ours, registry) + sealed_drop_unclaimed();
+    sealed_settle(); /* a new keeper gets what clients still had */
     if (n)
         log_warning("removed %u objects that belong to no segment", n);
 }
@@ -324,16 +371,12 @@ int recovery_run(struct state *state)
     r.error = sealed_recover();
     if (r.error)
         log_error("the memory of sealed segments cannot be taken over now: %s", strerror(-r.error));
-    int error = r.error ? 0 : store_each_segment(store, take_segment, &r);
     if (r.error == 0)
-        r.error = error;
+        read_store(&r, store);
+    if (r.error == 0)
+        salvage_missing(&r);
     for (size_t i = 0; r.error == 0 && i < r.n_segments; i++)
         restore_segment(&r, &r.segments[i]);
-    r.capacity = 0;
-    if (r.error == 0)
-        error = store_each_attachment(store, take_attachment, &r);
-    if (r.error == 0)
-        r.error = error;
     for (size_t i = 0; r.error == 0 && i < r.n_attachments; i++)
         restore_attachment(&r, &r.attachments[i]);
     if (r.error == 0)

@@ -164,6 +164,7 @@ static int make_mapping(const struct shmview_segment *s, const struct wire_attac
     }
     m->device = st.st_dev;
     m->inode = st.st_ino;
+    mapping_hold(m, fds->fd, fds->n);
     mappings_add(m);
     *ret_mapping = m;
     return 0;
@@ -229,6 +230,7 @@ static bool is_one_range(const struct mapping *m)
 
 void mapping_free(struct mapping *m)
 {
+    mapping_let_go(m);
     if (!m->keeps_lock && is_one_range(m)) {
         /* one system call instead of three: each searches and changes the kernel's tree of
          * mappings */

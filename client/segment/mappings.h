@@ -40,6 +40,11 @@ struct mapping {
     unsigned n_handles;     /* that use the data */
     _Atomic bool is_frozen; /* nobody can change the data, as the kernel has said */
     bool keeps_lock;        /* a handle was closed whose lock a thread may still look at */
+    unsigned n_held;        /* descriptors of a sealed segment (descriptors.c) */
+    struct {
+        int fd;
+        ino_t inode;
+    } held[3];
     int64_t idle_since;
     LIST_ENTRY(mapping) same; /* in the table */
     TAILQ_ENTRY(mapping) idle;
@@ -75,6 +80,14 @@ void mappings_drop_idle(void);
 /* Unmaps the data, and also control and live unless keeps_lock; in that case the struct stays.
  * Otherwise frees it. */
 void mapping_free(struct mapping *mapping);
+
+/* --- descriptors.c ------------------------------------------------------- */
+
+/* Holds copies of the n descriptors of the mapping's objects if they are sealed, as far as the
+ * bound allows. */
+void mapping_hold(struct mapping *mapping, const int *fds, size_t n);
+/* Closes them. */
+void mapping_let_go(struct mapping *mapping);
 
 #pragma GCC visibility pop
 

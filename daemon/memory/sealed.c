@@ -114,9 +114,9 @@ static int new_memfd(const char *name)
     return fd < 0 ? -errno : fd;
 }
 
-/* Adds the object to the table, which takes over fd if this succeeds. was_kept: an earlier
- * daemon had it. Returns 0, -EEXIST, -EMFILE or -ENOMEM. */
-static int keep(int fd, const struct stat *st, bool was_kept)
+/* Adds the object to the table, which takes over fd if this succeeds. The flags are those of
+ * struct sealed. Returns 0, -EEXIST, -EMFILE or -ENOMEM. */
+static int keep(int fd, const struct stat *st, bool unclaimed, bool offered)
 {
     ino_t inode = st->st_ino;
     struct sealed *s = malloc(sizeof *s);
@@ -125,8 +125,8 @@ static int keep(int fd, const struct stat *st, bool was_kept)
     *s = (struct sealed){
         .inode = inode,
         .fd = fd,
-        .unclaimed = was_kept,
-        .offered = was_kept,
+        .unclaimed = unclaimed,
+        .offered = offered,
         .is_foreign = st->st_uid != geteuid(),
     };
     pthread_mutex_lock(&lock);
@@ -134,7 +134,7 @@ static int keep(int fd, const struct stat *st, bool was_kept)
     if (r == 0) {
         table_add(&objects, &s->link, hash_of(inode));
         LIST_INSERT_HEAD(&all, s, all);
-        if (!was_kept)
+        if (!offered)
             TAILQ_INSERT_TAIL(&unoffered, s, waiting);
     }
     pthread_mutex_unlock(&lock);
@@ -212,7 +212,7 @@ int sealed_create(const char *name, uint64_t bytes, bool fully, struct stat *ret
     CLEANUP_FD int own = reopen(fd, O_RDWR);
     if (own < 0)
         return own;
-    int r = keep(fd, &st, false);
+    int r = keep(fd, &st, false, false);
     if (r)
         return r;
     steal_fd(&fd);
@@ -225,7 +225,7 @@ int sealed_create(const char *name, uint64_t bytes, bool fully, struct stat *ret
 
 int sealed_take_over(int fd, const struct stat *st)
 {
-    int r = keep(fd, st, false);
+    int r = keep(fd, st, false, false);
     if (r)
         return r;
     pthread_mutex_lock(&lock);
@@ -292,28 +292,48 @@ int sealed_take(ino_t inode)
 
 /* --- Recovery ------------------------------------------------------------- */
 
-/* Takes over fd, if it is what this module has had; drops anything else. Returns 0 or -errno: then
- * the object stays where it is kept. */
-static int adopt(int fd, uint64_t number)
+/* Whether fd is what this module makes, and is not in the table yet. */
+static bool is_adoptable(int fd, struct stat *ret_st)
 {
-    struct stat st;
     const int size = F_SEAL_SHRINK | F_SEAL_GROW;
     int seals = fcntl(fd, F_GET_SEALS);
-    if (seals < 0 || (seals & size) != size || fstat(fd, &st) || !S_ISREG(st.st_mode) ||
-        st.st_ino != number || find(st.st_ino)) {
+    return seals >= 0 && (seals & size) == size && fstat(fd, ret_st) == 0 &&
+           S_ISREG(ret_st->st_mode) && !find(ret_st->st_ino);
+}
+
+/* Takes over fd, which was kept under the number, or drops it. Returns 0 or -errno: then the object
+ * stays where it is kept. */
+static int adopt_kept(int fd, uint64_t number)
+{
+    struct stat st;
+    if (!is_adoptable(fd, &st) || st.st_ino != number) {
         close(fd);
         keeping_forget(number); /* in vain: the next daemon drops it */
         return 0;
     }
-    int r = keep(fd, &st, true);
+    int r = keep(fd, &st, true, true);
     if (r)
         close(fd);
     return r;
 }
 
+int sealed_adopt(int fd)
+{
+    struct stat st;
+    int r = is_adoptable(fd, &st) ? keep(fd, &st, true, false) : 1;
+    if (r)
+        close(fd);
+    return r < 0 ? r : 0;
+}
+
+bool sealed_has(ino_t inode)
+{
+    return find(inode);
+}
+
 int sealed_recover(void)
 {
-    return keeping_recover(adopt);
+    return keeping_recover(adopt_kept);
 }
 
 void sealed_claim(ino_t inode)

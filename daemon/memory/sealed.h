@@ -22,6 +22,9 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+/* What a link of /proc/PID/fd to such an object begins with. */
+#define SEALED_LINK "/memfd:shmview:"
+
 /* How many sealed objects the daemon can have, and how many more it can have now. */
 struct sealed_room {
     unsigned most, free;
@@ -60,6 +63,12 @@ int sealed_seals(ino_t inode);
  * Whose they must be is in the records of their segments. Loop only, once, before other calls.
  * Returns 0; or -errno, and a later daemon can take over all of them. */
 int sealed_recover(void);
+/* Whether there is such an object. */
+bool sealed_has(ino_t inode);
+/* Takes over one more object that an earlier daemon made, and the descriptor in any case. Drops it
+ * if it is no sealed memfd of this user, or if this module has it already. It is offered to a
+ * keeper again. Returns 0 or -errno: there is no room. */
+int sealed_adopt(int fd);
 /* Marks an object as one of a segment. */
 void sealed_claim(ino_t inode);
 /* Frees all objects that were recovered and not claimed. Returns their number. */

@@ -5,7 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+#include <shmview/many.h>
 
 #include "support/await.h"
 #include "support/backing.h"
@@ -235,26 +238,116 @@ START_TEST(a_keeper_that_hangs_delays_nobody)
 }
 END_TEST
 
+/* Kills the keeper and the daemon, which does not notice the first. */
+static void kill_both(void)
+{
+    pid_t pid = keeper();
+    ck_assert_int_gt(pid, 0);
+    ck_assert_int_eq(kill(d.pid, SIGSTOP), 0);
+    ck_assert_int_eq(kill(pid, SIGKILL), 0);
+    daemon_kill(&d);
+    AWAIT(keeper() == 0);
+}
+
+static unsigned own_descriptors(void)
+{
+    return backing_objects(getpid());
+}
+
 START_TEST(what_nobody_kept_is_lost)
 {
     struct shmview_segment *s, *f, *none;
     begin();
     s = make_sealed("s", BYTES);
     f = client_create_with(conn, "f", 10, SHMVIEW_MANUAL, 0);
-    use(s);
-    ck_assert_int_eq(kill(keeper(), SIGKILL), 0);
-    AWAIT(keeper() == 0);
-    daemon_kill(&d);
-    use(s); /* a client keeps its memory */
+    OK(shmview_detach(s));
+    shmview_trim(); /* what the library has mapped is unmapped */
+    ck_assert_uint_eq(own_descriptors(), 0);
+    kill_both();
     daemon_restart(&d);
     ck_assert(daemon_said(&d, "its sealed memory was not kept"));
     REFUSED(shmview_attach(conn, "s", SHMVIEW_READ, 0, &none), NOT_FOUND, "");
-    OK(shmview_detach(s));
     OK(shmview_detach(client_attach(conn, "f", SHMVIEW_READ)));
     s = make_sealed("s", BYTES); /* the name is free */
     use(s);
     drop(f, "f");
     drop(s, "s");
+    end();
+}
+END_TEST
+
+/* Attaches "s" for reading and stays until it is killed. */
+static void reader(struct child *me, void *arg)
+{
+    (void)arg;
+    struct shmview_connection *c = client_connect(&d);
+    ck_assert_str_eq(shmview_data(client_attach(c, "s", SHMVIEW_READ)), "bytes");
+    child_tell(me, 1);
+    child_pause(me);
+}
+
+START_TEST(clients_have_what_nobody_kept)
+{
+    struct child child;
+    begin();
+    struct shmview_segment *s = make_sealed("s", BYTES), *bare, *other;
+    struct shmview_create_options no_lock = sealed;
+    no_lock.flags = SHMVIEW_NO_LOCK;
+    OK(shmview_create(conn, "bare", 10, &no_lock, &bare));
+    OK(shmview_define(s, "layout", NULL, 0));
+    strcpy(shmview_data(s), "bytes");
+    strcpy(shmview_data(bare), "bare");
+    OK(shmview_lock(s));
+    kill_both();
+    daemon_restart(&d);
+    ck_assert(!daemon_said(&d, "is lost"));
+    AWAIT(kept() == 4); /* a new keeper has them */
+    other = client_attach(conn, "s", SHMVIEW_WRITE);
+    ck_assert_str_eq(shmview_data(other), "bytes");
+    REFUSED(shmview_trylock(other), TIMED_OUT, "");
+    OK(shmview_switch(s, "layout"));
+    OK(shmview_unlock(s));
+    OK(shmview_detach(other));
+    drop(bare, "bare");
+    child_start(&child, reader, NULL);
+    child_hear(&child, 1);
+    OK(shmview_detach(s));
+    shmview_trim();
+    ck_assert_uint_eq(own_descriptors(), 0);
+    kill_both(); /* a reader has the memory, too, although it cannot write all of it */
+    daemon_restart(&d);
+    ck_assert(!daemon_said(&d, "is lost"));
+    s = client_attach(conn, "s", SHMVIEW_WRITE);
+    use(s);
+    child_kill(&child);
+    drop(s, "s");
+    end();
+}
+END_TEST
+
+/* The library leaves most descriptors to the program. */
+START_TEST(clients_hold_few_descriptors)
+{
+    struct shmview_segment *s[30];
+    struct rlimit limit, all;
+    char name[16];
+    begin();
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &all), 0);
+    limit = all;
+    limit.rlim_cur = 160;
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    for (int i = 0; i < 30; i++) {
+        snprintf(name, sizeof name, "%d", i);
+        s[i] = make_sealed(name, 10);
+    }
+    ck_assert_uint_eq(own_descriptors(), 160 / 8 / 3 * 3);
+    for (int i = 0; i < 30; i++) {
+        snprintf(name, sizeof name, "%d", i);
+        drop(s[i], name);
+    }
+    shmview_trim();
+    ck_assert_uint_eq(own_descriptors(), 0);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &all), 0);
     end();
 }
 END_TEST
@@ -267,6 +360,8 @@ int main(void)
         SUITE_TEST(a_keeper_is_replaced_while_nothing_happens),
         SUITE_TEST(a_keeper_that_hangs_delays_nobody),
         SUITE_TEST(what_nobody_kept_is_lost),
+        SUITE_TEST(clients_have_what_nobody_kept),
+        SUITE_TEST(clients_hold_few_descriptors),
         SUITE_END,
     };
     return suite_main("sealed_restart", tests);

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Descriptors of the sealed segments that this process has mapped.
+ *
+ * The memory of a sealed segment has no name. If both the daemon and its keeper are killed, only
+ * the mappings of clients are left of it, and a mapping cannot be made a descriptor again without
+ * privileges. So the library holds the descriptors, and does nothing with them: the next daemon
+ * opens them by /proc (daemon/memory/salvage.h).
+ *
+ * They take no more than an eighth of the descriptors that the process may have. */
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/segment/mappings.h"
+#include "common/base/linux.h"
+
+#define HELD_PART 8
+
+static atomic_uint n_held; /* by all mappings of this process */
+
+/* Files in /dev/shm have the seal F_SEAL_SEAL alone. */
+static bool is_sealed(int fd)
+{
+    int seals = fcntl(fd, F_GET_SEALS);
+    return seals >= 0 && seals & F_SEAL_SHRINK;
+}
+
+/* Whether n more fit, which are counted then. */
+static bool count(unsigned n)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit))
+        return false;
+    if (atomic_fetch_add(&n_held, n) + n <= limit.rlim_cur / HELD_PART)
+        return true;
+    atomic_fetch_sub(&n_held, n);
+    return false;
+}
+
+/* Holds one more. Returns whether there was a descriptor for that. */
+static bool hold(struct mapping *m, int fd)
+{
+    struct stat st;
+    int copy = fstat(fd, &st) ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    if (copy < 0)
+        return false;
+    m->held[m->n_held].fd = copy;
+    m->held[m->n_held++].inode = st.st_ino;
+    return true;
+}
+
+void mapping_hold(struct mapping *m, const int *fds, size_t n)
+{
+    if (n == 0 || n > sizeof m->held / sizeof m->held[0] || !is_sealed(fds[0]) ||
+        !count((unsigned)n))
+        return;
+    while (m->n_held < n && hold(m, fds[m->n_held]))
+        continue;
+    if (m->n_held == n)
+        return;
+    atomic_fetch_sub(&n_held, (unsigned)n - m->n_held);
+    mapping_let_go(m); /* a part of the objects is of no use */
+}
+
+/* A program may have closed all its descriptors, and opened others with these numbers. */
+void mapping_let_go(struct mapping *m)
+{
+    struct stat st;
+    atomic_fetch_sub(&n_held, m->n_held);
+    while (m->n_held) {
+        m->n_held--;
+        int fd = m->held[m->n_held].fd;
+        if (fstat(fd, &st) == 0 && st.st_ino == m->held[m->n_held].inode && is_sealed(fd))
+            close(fd);
+    }
+}
