@@ -13,6 +13,7 @@
 #include "echo.h"
 
 #define SEGMENT       "bench"
+#define SEALED        "bench-sealed"
 #define SEGMENT_BYTES 65536
 #define CALLS         200
 #define TOGETHER      16
@@ -36,7 +37,7 @@ struct calls {
     struct bench *bench;
     struct exchange exchanges[ECHO_EXCHANGES];
     struct echo with_json, without;
-    struct shmview_segment *segment; /* keeps it alive */
+    struct shmview_segment *segment, *sealed; /* keep them alive */
     char names[MANY][16];
     size_t next; /* of names */
     char raw[ECHO_NAME_BYTES];
@@ -60,17 +61,26 @@ static int run_ping(void *arg, double *ret)
     return finish(start, ret);
 }
 
-static int run_attach(void *arg, double *ret)
+static int attach(const struct calls *calls, const char *name, double *ret)
 {
-    struct calls *calls = arg;
     int64_t start = now_ns();
     for (int i = 0; i < CALLS; i++) {
         struct shmview_segment *s;
-        if (shmview_attach(calls->bench->connection, SEGMENT, SHMVIEW_WRITE, 0, &s) ||
+        if (shmview_attach(calls->bench->connection, name, SHMVIEW_WRITE, 0, &s) ||
             shmview_detach(s))
             return failed("attach: %s", shmview_error_text());
     }
     return finish(start, ret);
+}
+
+static int run_attach(void *arg, double *ret)
+{
+    return attach(arg, SEGMENT, ret);
+}
+
+static int run_attach_sealed(void *arg, double *ret)
+{
+    return attach(arg, SEALED, ret);
 }
 
 /* Like run_attach(), for the first n of the names by turns. */
@@ -173,6 +183,10 @@ static int calls_init(struct calls *calls, struct bench *bench)
     close(fd);
     if (shmview_create(bench->connection, SEGMENT, SEGMENT_BYTES, NULL, &calls->segment))
         return failed("create: %s", shmview_error_text());
+    const struct shmview_create_options sealed = {.struct_bytes = sizeof sealed,
+                                                  .backing = SHMVIEW_BACKING_SEALED};
+    if (shmview_create(bench->connection, SEALED, SEGMENT_BYTES, &sealed, &calls->sealed))
+        return failed("create: %s", shmview_error_text());
     for (size_t i = 0; i < MANY; i++) {
         const struct shmview_create_options manual = {.struct_bytes = sizeof manual,
                                                       .lifetime = SHMVIEW_MANUAL};
@@ -195,6 +209,7 @@ static void calls_deinit(struct calls *calls)
     echo_stop(&calls->without);
     exchange_free(calls->exchanges, ECHO_EXCHANGES);
     shmview_detach(calls->segment);
+    shmview_detach(calls->sealed);
     for (size_t i = 0; i < MANY && calls->names[i][0]; i++)
         shmview_remove(calls->bench->connection, calls->names[i]);
     shm_unlink(calls->raw);
@@ -242,6 +257,16 @@ static void run_place(struct calls *calls, enum place place)
         .list = {{"shmview", run_attach_again, calls, {0}},
                  {"not mapped yet", run_attach_unmapped, calls, {TARGET_RATIO, 0.6}}},
     };
+    struct contest sealed = {
+        .unit = "us",
+        .scale = 1e-3,
+        .rounds = 41,
+        .rounds_quick = 7,
+        .n = 2,
+        .list = {{"sealed", run_attach_sealed, calls, {0}},
+                 {"file", run_attach, calls, {TARGET_RATIO, 1.1}}},
+    };
+    snprintf(sealed.what, sizeof sealed.what, "attach+detach sealed, %s", place_name(place));
     snprintf(again.what, sizeof again.what, "attach+detach again, %s", place_name(place));
     snprintf(ping.what, sizeof ping.what, "ping, %s", place_name(place));
     snprintf(attach.what, sizeof attach.what, "attach+detach, %s", place_name(place));
@@ -254,6 +279,7 @@ static void run_place(struct calls *calls, enum place place)
     contest_run(b, &attach);
     contest_run(b, &many);
     contest_run(b, &again);
+    contest_run(b, &sealed);
 }
 
 void bench_calls(struct bench *bench)

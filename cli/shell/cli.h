@@ -196,6 +196,7 @@ const char *hold_name(uint32_t hold);        /* SHMVIEW_EXCLUSIVE, SHMVIEW_SHARE
 extern const char *const owner_died_names[]; /* of lock --owner-died */
 extern const char *const access_names[], *const lifetime_names[],
                                              *const backing_names[]; /* index + 1 is the number */
+#define N_BACKINGS ((size_t)SHMVIEW_BACKING_SEALED)
 
 /* --- Output -------------------------------------------------------------- */
 

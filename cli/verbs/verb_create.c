@@ -62,8 +62,6 @@ struct create_call {
     bool no_lock, own_memory, populate, json;
 };
 
-#define N_BACKINGS ((size_t)SHMVIEW_BACKING_SEALED)
-
 static void create_deinit(struct create_call *call)
 {
     access_text_deinit(&call->access);

@@ -18,6 +18,7 @@ struct create_call {
     size_t mode; /* enum stream_mode; N_STREAM_MODES without --mode */
     int64_t slots, history, stages;
     bool many_writers, json;
+    size_t backing; /* index in backing_names; N_BACKINGS: the daemon's default */
 };
 
 static void create_deinit(struct create_call *call)
@@ -114,6 +115,7 @@ static int run_stream(struct context *c, int argc, char **argv)
         .mode = N_STREAM_MODES,
         .slots = 8,
         .stages = 1,
+        .backing = N_BACKINGS,
     };
     const struct verb_option options[] = {
         OPT_WORD("mode", 'm', &call.mode, stream_mode_names),
@@ -125,6 +127,7 @@ static int run_stream(struct context *c, int argc, char **argv)
         OPT_CALL("owner", '\0', &call.access, read_owner),
         OPT_CALL("group", '\0', &call.access, read_group),
         OPT_CALL("access", '\0', &call.access, read_entries),
+        OPT_WORD("backing", '\0', &call.backing, backing_names),
         OPT_FLAG("json", 'J', &call.json),
         OPT_END,
     };
@@ -136,6 +139,7 @@ static int run_stream(struct context *c, int argc, char **argv)
     call.name = argv[optind + 1];
     call.options.lifetime = SHMVIEW_MANUAL;
     call.options.access = &call.access.change;
+    call.options.backing = call.backing < N_BACKINGS ? (uint32_t)call.backing + 1 : 0;
     call.spec = (struct shmview_stream_spec){
         .struct_bytes = sizeof call.spec,
         .mode = call.mode == STREAM_MODE_LATEST ? SHMVIEW_LATEST : SHMVIEW_LOSSLESS,
@@ -168,6 +172,8 @@ const struct verb verb_stream = {
             "      --owner USER[:GROUP]  only administrators may set another owner\n"
             "      --group GROUP         the group to which the permissions apply\n"
             "      --access LIST         user:NAME:rw,group:NAME:r,user:NAME:none ...\n"
+            "      --backing BACKING     file: in /dev/shm; sealed: of a size that nobody\n"
+            "                            can change\n"
             "  -J, --json                print the new segment, like show --json\n",
     .run = run_stream,
 };

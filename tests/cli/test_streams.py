@@ -61,6 +61,13 @@ def replay(ctl, path, array, *words, **options):
 # --- stream create ---------------------------------------------------------
 
 
+def test_backing(ctl):
+    create(ctl, "latest", "image=u1[4,6]", "--backing", "sealed")
+    assert ctl("show", "-J", "cam").json["backing"] == "sealed"
+    ctl("stream", "create", "b", "a=u1", "--mode", "latest", "--backing", "wood", status=2,
+        err="backing 'wood' is none of file, sealed")
+
+
 def test_what_is_created(ctl):
     assert ctl("stream", "create", "cam", "--mode", "lossless", "--slots", "8", "--history", "3",
                "--stages", "2", "--many-writers", "--permissions", "0640", "image=u1[4,6]",

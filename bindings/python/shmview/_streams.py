@@ -68,7 +68,7 @@ def _is_placed(views):
 
 def create_stream(name=None, views=None, *, lossless=False, slots=8, history=0, stages=1, many_writers=False,
                   lifetime="attached", populate=False, mode=None, owner=None, group=None, entries=None,
-                  connection=None, **more):
+                  connection=None, backing=None, **more):
     """Creates a stream, and returns it opened for writing. A stream is a segment with a pool of slots. A
     writer loans a free slot, fills it in place and publishes it as a frame; readers take the frames.
 
@@ -87,7 +87,7 @@ def create_stream(name=None, views=None, *, lossless=False, slots=8, history=0, 
     history: how many frames a reader gets that were published before it joined.
     stages: 1 to 6. Readers of one stage can pass frames on to another one, see Frame.pass_on().
     many_writers: whether several processes may write it at once.
-    lifetime, populate, mode, owner, group, entries, connection: those of the segment, see create().
+    lifetime, populate, mode, owner, group, entries, connection, backing: those of the segment, see create().
 
     Raises Exists, NoSpace, Limit, Quota, Invalid, Denied, Disconnected; and for views the errors of
     Segment.cast()."""
@@ -114,7 +114,7 @@ def create_stream(name=None, views=None, *, lossless=False, slots=8, history=0, 
         if not 0 <= number < 1 << 32:
             raise ValueError(f"{what}: a number of 0 or more, not {number}")
     return _core.create_stream(name, resolved, lossless, slots, history, stages, many_writers, placed,
-                               lifetime, populate, access, connection)
+                               lifetime, populate, access, connection, backing)
 
 
 def open_stream(name, access="read", *, timeout=0, connection=None):

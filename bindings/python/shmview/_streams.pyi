@@ -2,7 +2,7 @@
 from types import TracebackType
 from typing import Any, Awaitable, Iterable, Literal, NamedTuple, Optional, SupportsIndex, Tuple, Type, TypeVar, Union
 
-from . import Connection, Segment, View, WriterDied, _Access, _Entries, _Layout, _Lifetime, _View
+from . import Connection, Segment, View, WriterDied, _Access, _Backing, _Entries, _Layout, _Lifetime, _View
 
 class StreamInfo(NamedTuple):
     lossless: bool
@@ -112,7 +112,8 @@ def create_stream(name: Optional[str] = None, views: Optional[_Layout] = None, *
                   history: int = 0, stages: int = 1, many_writers: bool = False, lifetime: _Lifetime = "attached",
                   populate: bool = False, mode: Optional[int] = None, owner: Union[int, str, None] = None,
                   group: Union[int, str, None] = None, entries: Optional[_Entries] = None,
-                  connection: Optional[Connection] = None, **more: _View) -> Stream: ...
+                  connection: Optional[Connection] = None, backing: Optional[_Backing] = None,
+                  **more: _View) -> Stream: ...
 def open_stream(name: str, access: _Access = "read", *, timeout: Optional[float] = 0,
                 connection: Optional[Connection] = None) -> Stream: ...
 _Waited = Union[Stream, Segment, Tuple[Literal["change", "phase"], Segment, int]]

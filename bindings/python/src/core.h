@@ -225,6 +225,8 @@ int access_called(const char *name);
 /* Returns SHMVIEW_ATTACHED, _MANUAL or _CREATOR for 'attached', 'manual' or 'creator', or 0 with
  * ValueError. */
 int lifetime_called(const char *name);
+/* Returns the enum shmview_backing that is called name, 0 for NULL; or -1 with a ValueError. */
+int backing_called(const char *name);
 /* Ends the waits of asyncio of a segment or a stream, in its attribute _watch. The event loops must
  * stop polling the descriptor before it is closed, because the next file of the process may get its
  * number. Returns 0, or -1 with an exception. */

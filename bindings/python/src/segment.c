@@ -83,8 +83,7 @@ int lifetime_called(const char *name)
     return choose("lifetime", name, lifetimes);
 }
 
-/* Returns the enum shmview_backing that is called name, 0 for None; or -1 with a ValueError. */
-static int backing_called(const char *name)
+int backing_called(const char *name)
 {
     if (!name || strcmp(name, "file") == 0)
         return name ? SHMVIEW_BACKING_FILE : 0;

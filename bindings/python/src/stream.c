@@ -163,20 +163,24 @@ static PyObject *wrap_stream(struct state *state, struct connection *connection,
 PyObject *module_create_stream(PyObject *module, PyObject *args)
 {
     struct state *state = PyModule_GetState(module);
-    const char *name, *lifetime;
+    const char *name, *lifetime, *backing_name;
     PyObject *views, *access_arg, *connection_arg;
     struct access access;
     struct view_specs parsed;
     int lossless, many_writers, placed, populate, r;
     unsigned slots, history, stages;
-    if (!PyArg_ParseTuple(args, "sO!pIIIppspOO:create_stream", &name, &PyTuple_Type, &views,
+    if (!PyArg_ParseTuple(args, "sO!pIIIppspOOz:create_stream", &name, &PyTuple_Type, &views,
                           &lossless, &slots, &history, &stages, &many_writers, &placed, &lifetime,
-                          &populate, &access_arg, &connection_arg) ||
+                          &populate, &access_arg, &connection_arg, &backing_name) ||
         (access_arg != Py_None && access_parse(access_arg, &access)))
+        return NULL;
+    int backing = backing_called(backing_name);
+    if (backing < 0)
         return NULL;
     struct shmview_create_options options = {
         .struct_bytes = sizeof options,
         .lifetime = (uint32_t)lifetime_called(lifetime),
+        .backing = (uint32_t)backing,
         .flags = populate ? SHMVIEW_POPULATE : 0,
         .access = access_arg == Py_None ? NULL : &access.change,
     };

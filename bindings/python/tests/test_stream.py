@@ -53,6 +53,16 @@ def test_frames_come_in_order():
                 reader.take(0)
 
 
+def test_backings():
+    with create("sealed", backing="sealed") as stream, create("default"):
+        assert [shmview.stats(name).backing for name in ("sealed", "default")] == ["sealed", "file"]
+        with opened("sealed") as reader:
+            write(stream, 7)
+            assert read(reader) == 7
+    with pytest.raises(ValueError, match="backing: 'file' or 'sealed', not 'wood'"):
+        create(backing="wood")
+
+
 def test_facts():
     with create("t", slots=10, history=2, stages=3, many_writers=True) as stream:
         later = shmview.open_stream("t:2", "peek")

@@ -16,6 +16,16 @@ class TestStream < StreamTest
     end
   end
 
+  def test_backings
+    stream = create("sealed", backing: :sealed)
+    assert_equal :sealed, Shmview.stats("sealed").backing
+    reader = opened("sealed")
+    write(stream, 700)
+    reader.take(timeout: PATIENCE) { |frame| assert_equal 700, number_of(frame) }
+    error = assert_raises(ArgumentError) { create("wood", backing: :wood) }
+    assert_equal "backing: :file or :sealed, not :wood", error.message
+  end
+
   def test_facts
     stream = create("t", slots: 10, history: 2, stages: 3, many_writers: true)
     later = Shmview.open_stream("t:2", :peek)

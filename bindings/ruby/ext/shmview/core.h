@@ -215,6 +215,8 @@ int segment_call(VALUE segment, int (*call)(void *arg), void *arg, struct told *
 /* Returns the number of value among three names, which NULL ends, from 1 on, as the enums of
  * libshmview count. what names the argument in errors. Raises ArgumentError, TypeError. */
 unsigned choose(const char *what, VALUE value, const char *const *names);
+/* Returns the enum shmview_backing of a Symbol or String; 0 for nil. Raises ArgumentError. */
+uint32_t backing_called(VALUE value);
 /* Returns a Segment of foreign memory, which belongs to owner. The Segment owns the handle, which
  * may be NULL and set later. */
 VALUE segment_wrap(struct shmview_segment *handle, VALUE owner);

@@ -111,8 +111,7 @@ unsigned choose(const char *what, VALUE value, const char *const *names)
              names[2], value);
 }
 
-/* Returns the enum shmview_backing of a Symbol or String; 0 for nil. */
-static uint32_t backing_called(VALUE value)
+uint32_t backing_called(VALUE value)
 {
     if (NIL_P(value))
         return 0;

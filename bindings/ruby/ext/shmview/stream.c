@@ -264,7 +264,8 @@ enum {
     PLACED,
     LIFETIME,
     POPULATE,
-    ACCESS
+    ACCESS,
+    BACKING
 };
 
 /* Core.create_stream(name, views, options, connection): returns a Stream. views are as
@@ -285,6 +286,7 @@ static VALUE core_create_stream(VALUE module, VALUE name, VALUE views, VALUE opt
                 .struct_bytes = sizeof o.options,
                 .lifetime = choose("lifetime", RARRAY_AREF(options, LIFETIME), lifetimes),
                 .flags = RTEST(RARRAY_AREF(options, POPULATE)) ? SHMVIEW_POPULATE : 0,
+                .backing = backing_called(RARRAY_AREF(options, BACKING)),
             },
         .spec =
             {

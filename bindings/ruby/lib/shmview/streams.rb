@@ -64,16 +64,16 @@ module Shmview
     # history:: how many frames a reader gets that were published before it joined
     # stages:: 1 to 6; readers of one stage can pass frames on to another one, see Frame#pass_on
     # many_writers:: whether several processes may write it at once
-    # lifetime, populate, mode, owner, group, entries, connection:: those of the segment, see create
+    # lifetime, populate, mode, owner, group, entries, connection, backing:: those of the segment, see create
     #
     # Blocks until the memory is allocated. Raises Exists, NoSpace, Quota, Limit, Invalid, Denied,
     # Disconnected, and for views the errors of Segment#cast.
     def create_stream(name = nil, views = nil, lossless: false, slots: 8, history: 0, stages: 1, many_writers: false,
                       lifetime: :attached, populate: false, mode: nil, owner: nil, group: nil, entries: nil,
-                      connection: nil, **more, &block)
+                      connection: nil, backing: nil, **more, &block)
       resolved, placed = frame_views(views || {}, more)
       access = Rights.change(mode, owner, group, entries)
-      options = [lossless, slots, history, stages, many_writers, placed, lifetime, populate, access]
+      options = [lossless, slots, history, stages, many_writers, placed, lifetime, populate, access, backing]
       lend(Core.create_stream(name&.to_s || fresh_name, resolved, options, connection), &block)
     end
 
