@@ -4,7 +4,7 @@
  * The memory of a sealed segment has no name. If both the daemon and its keeper are killed, only
  * the mappings of clients are left of it, and a mapping cannot be made a descriptor again without
  * privileges. So the library holds the descriptors, and does nothing with them: the next daemon
- * opens them by /proc (daemon/memory/salvage.h).
+ * opens them by /proc (daemon/memory/salvage.h). A mapping that no handle uses has none.
  *
  * They take no more than an eighth of the descriptors that the process may have. */
 #include <fcntl.h>
@@ -14,19 +14,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/base/process.h"
 #include "client/segment/mappings.h"
 #include "common/base/linux.h"
+#include "common/base/util.h"
 
 #define HELD_PART 8
 
 static atomic_uint n_held; /* by all mappings of this process */
-
-/* Files in /dev/shm have the seal F_SEAL_SEAL alone. */
-static bool is_sealed(int fd)
-{
-    int seals = fcntl(fd, F_GET_SEALS);
-    return seals >= 0 && seals & F_SEAL_SHRINK;
-}
 
 /* Whether n more fit, which are counted then. */
 static bool count(unsigned n)
@@ -52,10 +47,12 @@ static bool hold(struct mapping *m, int fd)
     return true;
 }
 
+/* Under the lock, because several threads may attach the same segment at once. */
 void mapping_hold(struct mapping *m, const int *fds, size_t n)
 {
-    if (n == 0 || n > sizeof m->held / sizeof m->held[0] || !is_sealed(fds[0]) ||
-        !count((unsigned)n))
+    DETAILS;
+    NOT_FORKED;
+    if (m->n_held || n == 0 || n > ARRAY_LEN(m->held) || !count((unsigned)n))
         return;
     while (m->n_held < n && hold(m, fds[m->n_held]))
         continue;
@@ -73,7 +70,7 @@ void mapping_let_go(struct mapping *m)
     while (m->n_held) {
         m->n_held--;
         int fd = m->held[m->n_held].fd;
-        if (fstat(fd, &st) == 0 && st.st_ino == m->held[m->n_held].inode && is_sealed(fd))
+        if (fstat(fd, &st) == 0 && st.st_ino == m->held[m->n_held].inode && st.st_dev == m->device)
             close(fd);
     }
 }

@@ -164,7 +164,6 @@ static int make_mapping(const struct shmview_segment *s, const struct wire_attac
     }
     m->device = st.st_dev;
     m->inode = st.st_ino;
-    mapping_hold(m, fds->fd, fds->n);
     mappings_add(m);
     *ret_mapping = m;
     return 0;
@@ -204,6 +203,8 @@ int segment_map(struct shmview_segment *s, const struct wire_attachment *a,
         return r;
     if (s->is_sealed && seals_of(fds->fd[a->data]) & F_SEAL_WRITE)
         mappings_note_frozen(m);
+    if (s->is_sealed)
+        mapping_hold(m, fds->fd, fds->n);
     s->mapping = m;
     s->data = m->data;
     s->lock.control = m->control;
@@ -230,7 +231,6 @@ static bool is_one_range(const struct mapping *m)
 
 void mapping_free(struct mapping *m)
 {
-    mapping_let_go(m);
     if (!m->keeps_lock && is_one_range(m)) {
         /* one system call instead of three: each searches and changes the kernel's tree of
          * mappings */

@@ -101,6 +101,7 @@ void mappings_release(struct mapping *m, bool stays, bool keeps_lock)
         m->keeps_lock |= keeps_lock;
         if (--m->n_handles)
             return;
+        mapping_let_go(m);
         if (stays && !m->keeps_lock && m->size <= MAPPINGS_IDLE_BYTES) {
             m->idle_since = now;
             TAILQ_INSERT_TAIL(&idle, m, idle);

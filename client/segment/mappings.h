@@ -83,10 +83,10 @@ void mapping_free(struct mapping *mapping);
 
 /* --- descriptors.c ------------------------------------------------------- */
 
-/* Holds copies of the n descriptors of the mapping's objects if they are sealed, as far as the
- * bound allows. */
+/* Holds copies of the n descriptors of a sealed mapping's objects, as far as the bound allows,
+ * unless it has some. */
 void mapping_hold(struct mapping *mapping, const int *fds, size_t n);
-/* Closes them. */
+/* Closes them, when the last handle of the mapping is closed. The caller has process->details. */
 void mapping_let_go(struct mapping *mapping);
 
 #pragma GCC visibility pop

@@ -8,8 +8,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <shmview/many.h>
-
 #include "support/await.h"
 #include "support/backing.h"
 #include "support/child.h"
@@ -261,7 +259,6 @@ START_TEST(what_nobody_kept_is_lost)
     s = make_sealed("s", BYTES);
     f = client_create_with(conn, "f", 10, SHMVIEW_MANUAL, 0);
     OK(shmview_detach(s));
-    shmview_trim(); /* what the library has mapped is unmapped */
     ck_assert_uint_eq(own_descriptors(), 0);
     kill_both();
     daemon_restart(&d);
@@ -312,7 +309,6 @@ START_TEST(clients_have_what_nobody_kept)
     child_start(&child, reader, NULL);
     child_hear(&child, 1);
     OK(shmview_detach(s));
-    shmview_trim();
     ck_assert_uint_eq(own_descriptors(), 0);
     kill_both(); /* a reader has the memory, too, although it cannot write all of it */
     daemon_restart(&d);
@@ -345,7 +341,6 @@ START_TEST(clients_hold_few_descriptors)
         snprintf(name, sizeof name, "%d", i);
         drop(s[i], name);
     }
-    shmview_trim();
     ck_assert_uint_eq(own_descriptors(), 0);
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &all), 0);
     end();
