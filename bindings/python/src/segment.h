@@ -61,6 +61,9 @@ PyObject *segment_html(PyObject *self, PyObject *unused);
 /* layouts.c */
 PyObject *segment_get_layouts(PyObject *self, void *closure);
 
+/* placement.c */
+PyObject *segment_populate(PyObject *self, PyObject *args, PyObject *kwargs);
+
 /* phase.c */
 PyObject *segment_get_change(PyObject *self, void *closure);
 PyObject *segment_get_phase(PyObject *self, void *closure);

@@ -37,6 +37,9 @@ static PyMethodDef methods[] = {
      "client, so that the result of a worker outlives the worker. This client must have created\n"
      "the segment with lifetime='creator'. pid must be this process or an ancestor of it, and\n"
      "belong to the same user.\n\nRaises Denied, NotFound, Invalid, Disconnected."},
+    {"populate", WITH_KEYWORDS(segment_populate),
+     "populate(threads=1)\n--\n\nMaps every page now instead of at its first use, by that many\n"
+     "threads at once, without the GIL. No byte changes.\n\nRaises MemoryError."},
     {"__reduce__", segment_reduce, METH_NOARGS, NULL},
     {"__enter__", segment_enter, METH_NOARGS,
      "Returns the segment. Raises ValueError if it is closed."},

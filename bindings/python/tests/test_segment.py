@@ -67,6 +67,30 @@ def test_own_memory():
         shmview.create("file", 1, backing="file", own_memory=True)
 
 
+def present(segment):
+    """How many pages of the segment are in the page table of this process."""
+    n = segment.size // 4096
+    with open("/proc/self/pagemap", "rb") as f:
+        f.seek(segment.buf.address // 4096 * 8)
+        return sum(entry >> 63 for entry in memoryview(f.read(n * 8)).cast("Q"))
+
+
+@pytest.mark.parametrize("threads", [1, 3, 64])
+def test_populate(threads):
+    with shmview.create("populate", 1 << 20) as seg:
+        assert present(seg) == 0
+        seg.populate(threads=threads)
+        assert present(seg) == 256
+        assert not any(seg.buf)
+        for wrong in (0, 65):
+            with pytest.raises(ValueError, match=f"threads: 1 to 64, not {wrong}"):
+                seg.populate(wrong)
+    with shmview.create("small", 1) as seg:
+        seg.populate(threads)
+    with pytest.raises(ValueError, match="closed"):
+        seg.populate()
+
+
 class Closes:
     """Closes the segment when a call converts this object: as a watch, as a time, as a number."""
 

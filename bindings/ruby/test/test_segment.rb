@@ -27,6 +27,25 @@ class TestSegment < ShmviewTest
     assert_raises(Shmview::NotFound) { Shmview.attach("demo") }
   end
 
+  # How many pages of the segment are in the page table of this process.
+  def present(segment)
+    of = File.read("/proc/self/smaps").split(/^(?=\h+-\h+ )/).find { |map| map.lines[0].end_with?("/#{segment.name}\n") }
+    of[/^Rss: +(\d+) kB/, 1].to_i / 4
+  end
+
+  def test_populate
+    [1, 3, 300].each do |threads|
+      Shmview.create("demo", 1 << 20) do |seg|
+        assert_equal 0, present(seg)
+        assert_same seg, seg.populate(threads: threads)
+        assert_equal 256, present(seg)
+        assert_raises(ArgumentError) { seg.populate(threads: 0) }
+      end
+    end
+    seg = Shmview.create("demo", 1, &:itself)
+    assert_raises(Shmview::Closed) { seg.populate }
+  end
+
   def test_blocks_close
     given = Shmview.create("demo", 10) do |seg|
       assert_equal 0, Shmview.attach("demo", readonly: true) { |other| other.buf.to_a.sum }

@@ -243,6 +243,10 @@ void Init_held(void);
 
 void Init_phase(void);
 
+/* --- placement.c --------------------------------------------------------- */
+
+void Init_placement(void);
+
 /* --- access.c ------------------------------------------------------------ */
 
 void Init_access(void);

@@ -57,6 +57,7 @@ void Init_core(void)
     Init_held();
     Init_lock();
     Init_phase();
+    Init_placement();
     Init_access();
     Init_describe();
     Init_stats();

@@ -52,6 +52,22 @@ module Shmview
       Core.layouts(name, _daemon)
     end
 
+    # Maps every page now instead of at its first use, by that many threads at once; returns self. No
+    # byte changes. Raises Closed, NoMemory, ArgumentError.
+    def populate(threads: 1)
+      raise ArgumentError, "threads: 1 or more, not #{threads}" unless threads.positive?
+
+      step = size / threads / 4096 * 4096
+      starts = Array.new(threads) { |i| i * step }.uniq
+      parts = starts.zip(starts.drop(1) << size)
+      workers = parts.drop(1).map { |from, to| Thread.new { _populate(from, to - from) } }
+      workers.each { |worker| worker.report_on_exception = false }
+      _populate(parts[0][0], parts[0][1] - parts[0][0])
+      self
+    ensure
+      workers&.each(&:join)
+    end
+
     # Yields the counter after each change from now on; without a block returns an Enumerator.
     # Several changes during one run of the block are yielded as one. +timeout+: seconds to wait for
     # each change before TimedOut is raised; nil: without limit.
