@@ -8,6 +8,7 @@ from ._errors import NotFound, make
 
 _LIFETIMES = {1: "attached", 2: "manual", 3: "creator"}
 _BACKINGS = {1: "file", 2: "sealed"}
+_FROZEN = {0: None, 1: "future", 2: "all"}
 _ACCESSES = {1: "peek", 2: "read", 3: "write"}
 
 
@@ -46,6 +47,7 @@ class SegmentStats(NamedTuple):
     parties: Tuple[AttachmentStats, ...]  #: at most 64; holders and waiters come first
     label: str  #: what its creator wrote for people, or ''
     backing: str  #: 'file' or 'sealed'
+    frozen: Optional[str]  #: 'all': nobody can write; 'future': nobody can begin to; None
     paid_by: int  #: uid of the user whose process made the memory (own_memory), -1 if the daemon did
 
 
@@ -67,9 +69,9 @@ class Stats(NamedTuple):
 
 
 def _segment(fields):
-    *head, parties, label, backing, paid_by = fields
+    *head, parties, label, backing, frozen, paid_by = fields
     segment = SegmentStats(*head, tuple(AttachmentStats(*party) for party in parties), label,
-                           _BACKINGS.get(backing, "?"), paid_by)
+                           _BACKINGS.get(backing, "?"), _FROZEN.get(frozen, "?"), paid_by)
     return segment._replace(lifetime=_LIFETIMES.get(segment.lifetime, "?"), parties=tuple(
         party._replace(access=_ACCESSES.get(party.access, "?")) for party in segment.parties))
 

@@ -248,8 +248,7 @@ int watch_stop(PyObject **its)
     return done ? 0 : -1;
 }
 
-/* Raises Busy if a thread is in a call of the segment. Returns 0, or -1 with the exception. */
-static int check_no_calls(struct segment *self)
+int segment_check_no_calls(struct segment *self)
 {
     char text[160];
     if (!calls_of(self))
@@ -278,7 +277,7 @@ PyObject *segment_close(PyObject *op, PyObject *Py_UNUSED(unused))
                       self->n_out, shmview_name(self->handle));
         return raise_text(self->state, SHMVIEW_ERR_BUSY, text);
     }
-    if (check_no_calls(self))
+    if (segment_check_no_calls(self))
         return NULL;
     struct shmview_segment *handle = self->handle;
     self->handle = NULL; /* other threads must not use it while it is detached */
@@ -310,7 +309,7 @@ PyObject *segment_exit(PyObject *op, PyObject *args)
     PyObject *done = NULL;
     if (!self->handle || !self->n_out) {
         done = segment_close(op, NULL);
-    } else if (!watch_stop(&self->watch) && !(self->handle && check_no_calls(self))) {
+    } else if (!watch_stop(&self->watch) && !(self->handle && segment_check_no_calls(self))) {
         self->parked = segment_mapped(self);
         self->handle = NULL;
         done = Py_NewRef(Py_None);

@@ -25,6 +25,13 @@ void segment_dealloc(PyObject *self);
 int segment_getbuffer(PyObject *self, Py_buffer *buffer, int flags);
 void segment_releasebuffer(PyObject *self, Py_buffer *buffer);
 
+/* Raises Busy if a thread is in a call of the segment. Returns 0, or -1 with the exception. */
+int segment_check_no_calls(struct segment *self);
+
+/* freeze.c */
+PyObject *segment_freeze(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *segment_get_frozen(PyObject *self, void *closure);
+
 /* guard.c */
 PyObject *segment_locked(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *segment_shared(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);

@@ -40,6 +40,14 @@ static PyMethodDef methods[] = {
     {"populate", WITH_KEYWORDS(segment_populate),
      "populate(threads=1)\n--\n\nMaps every page now instead of at its first use, by that many\n"
      "threads at once, without the GIL. No byte changes.\n\nRaises MemoryError."},
+    {"freeze", WITH_KEYWORDS(segment_freeze),
+     "freeze(*, future=False)\n--\n\nMakes the bytes immutable for good: no process can change\n"
+     "them any longer, and readers need no lock. The segment must have been created with\n"
+     "backing='sealed'. Its access is 'read' afterwards, and views and arrays made of it are\n"
+     "read-only. With future=True this process goes on writing, and no other can begin to.\n\n"
+     "Raises Busy while views, buffers or tensors of the segment exist, and while another process\n"
+     "may write to it, which the text names; ReadOnly, Invalid (not sealed, or a stream), Denied,\n"
+     "Disconnected. While it runs, the segment counts as closed for other threads."},
     {"__reduce__", segment_reduce, METH_NOARGS, NULL},
     {"__enter__", segment_enter, METH_NOARGS,
      "Returns the segment. Raises ValueError if it is closed."},
@@ -174,6 +182,11 @@ static PyGetSetDef getset[] = {
     {"access", segment_get_access, NULL,
      "The access of this attachment: 'peek' (see the bytes), 'read' (also take the lock) or\n"
      "'write' (also change the bytes).",
+     NULL},
+    {"frozen", segment_get_frozen, NULL,
+     "Whether nobody can change the bytes any longer, according to the kernel when this process "
+     "last\n"
+     "attached or froze the segment. Once true, it stays true.",
      NULL},
     {"closed", segment_get_closed, NULL, "Whether close() was called.", NULL},
     {"mode", segment_get_right, NULL,

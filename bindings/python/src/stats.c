@@ -38,7 +38,7 @@ static PyObject *segment_tuple(const void *item)
     const struct shmview_segment_stats *s = item;
     PyObject *parties =
         tuple_of((const void *const *)s->parties, s->n_parties, party_tuple); /* N steals it */
-    return parties ? Py_BuildValue("sLLNNIILLLLdLLzLLNsIL", s->name, (long long)s->id,
+    return parties ? Py_BuildValue("sLLNNIILLLLdLLzLLNsIIL", s->name, (long long)s->id,
                                    (long long)s->size, PyBool_FromLong(s->is_named != 0),
                                    PyBool_FromLong(s->has_lock != 0), s->lifetime, s->mode,
                                    (long long)s->owner, (long long)s->group,
@@ -46,7 +46,7 @@ static PyObject *segment_tuple(const void *item)
                                    (double)s->created_us / 1e6, (long long)s->resident,
                                    (long long)s->generation, s->layout[0] ? s->layout : NULL,
                                    (long long)s->changes, (long long)s->owner_deaths, parties,
-                                   s->label, s->backing, (long long)s->paid_by)
+                                   s->label, s->backing, s->frozen, (long long)s->paid_by)
                    : NULL;
 }
 

@@ -222,6 +222,10 @@ uint32_t backing_called(VALUE value);
 VALUE segment_wrap(struct shmview_segment *handle, VALUE owner);
 void Init_segment(void);
 
+/* --- freeze.c ------------------------------------------------------------ */
+
+void Init_freeze(void);
+
 /* --- lock.c -------------------------------------------------------------- */
 
 void Init_lock(void);

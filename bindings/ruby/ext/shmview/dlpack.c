@@ -122,8 +122,9 @@ static VALUE view_to_dlpack(int argc, VALUE *argv, VALUE self)
     struct DLManagedTensorVersioned *versioned;
     rb_scan_args(argc, argv, "0:", &options);
     bool with_version = is_versioned(options);
-    struct shmview_view v = view_use(self)->v;
-    if (RB_OBJ_FROZEN(self))
+    const struct view *view = view_use(self);
+    struct shmview_view v = view->v;
+    if (RB_OBJ_FROZEN(self) || is_read_only(view->seg, &v))
         v.flags |= SHMVIEW_VIEW_READ_ONLY;
     int r = with_version ? shmview_dlpack_export_versioned(&v, &versioned)
                          : shmview_dlpack_export(&v, &plain);

@@ -44,5 +44,10 @@ static inline VALUE backing_of(uint32_t backing)
     static const char *const names[] = {"file", "sealed"};
     return symbol_of(names, 2, backing);
 }
+static inline VALUE frozen_of(uint32_t frozen)
+{
+    static const char *const names[] = {"future", "all"};
+    return symbol_of(names, 2, frozen);
+}
 
 #endif

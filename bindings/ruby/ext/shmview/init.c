@@ -59,6 +59,7 @@ void Init_core(void)
     Init_phase();
     Init_placement();
     Init_access();
+    Init_freeze();
     Init_describe();
     Init_stats();
     Init_reading();

@@ -176,7 +176,7 @@ static VALUE view_io_buffer(VALUE self)
         raise_text(SHMVIEW_ERR_CONTIGUOUS, "an IO::Buffer has no strides, the view has gaps");
     VALUE arguments[] = {self, INT2FIX(RUBY_MEMORY_VIEW_ROW_MAJOR)};
     VALUE memory_view = rb_class_new_instance(2, arguments, rb_path2class("Shmview::MemoryView"));
-    bool readonly = view->v.flags & SHMVIEW_VIEW_READ_ONLY || RB_OBJ_FROZEN(self);
+    bool readonly = is_read_only(view->seg, &view->v) || RB_OBJ_FROZEN(self);
     VALUE buffer = rb_io_buffer_new(view->v.data, view->v.nbytes,
                                     RB_IO_BUFFER_EXTERNAL | (readonly ? RB_IO_BUFFER_READONLY : 0));
     rb_ivar_set(buffer, rb_intern("__shmview__"), memory_view);

@@ -108,7 +108,7 @@ static VALUE fill_components(VALUE arg)
 static bool get(VALUE self, const struct segment *seg, const struct shmview_view *v,
                 rb_memory_view_t *ret, int flags)
 {
-    bool readonly = v->flags & SHMVIEW_VIEW_READ_ONLY || RB_OBJ_FROZEN(self);
+    bool readonly = is_read_only(seg, v) || RB_OBJ_FROZEN(self);
     if ((readonly && asks(flags, RUBY_MEMORY_VIEW_WRITABLE)) || !fits(v, flags))
         return false;
     struct export *e = export_new(seg, v);

@@ -44,7 +44,7 @@ static VALUE build_segment(VALUE class, VALUE party_class, const struct shmview_
         LL2NUM(s->group), LL2NUM(s->attachments), LL2NUM(s->layouts), time_of(s->created_us),
         LL2NUM(s->resident), LL2NUM(s->generation), text_or_nil(s->layout), LL2NUM(s->changes),
         LL2NUM(s->owner_deaths), parties, rb_utf8_str_new_cstr(s->label), backing_of(s->backing),
-        s->paid_by < 0 ? Qnil : LL2NUM(s->paid_by));
+        frozen_of(s->frozen), s->paid_by < 0 ? Qnil : LL2NUM(s->paid_by));
 }
 
 static VALUE build_stats(VALUE arg)

@@ -184,7 +184,8 @@ static VALUE view_suboffsets(VALUE self)
 /* Returns whether elements cannot be set. */
 static VALUE view_is_readonly(VALUE self)
 {
-    return truth(view_use_facts(self)->v.flags & SHMVIEW_VIEW_READ_ONLY || RB_OBJ_FROZEN(self));
+    const struct view *view = view_use_facts(self);
+    return truth(is_read_only(view->seg, &view->v) || RB_OBJ_FROZEN(self));
 }
 /* Returns whether the elements lie without gaps, and the last index varies fastest. */
 static VALUE view_is_row_major(VALUE self)
@@ -235,7 +236,7 @@ static VALUE view_inspect(VALUE self)
                                       : rb_sprintf("'%s'", shmview_name(seg->handle));
     return rb_sprintf("#<Shmview::View of %" PRIsVALUE ", format '%s', shape %+" PRIsVALUE "%s>",
                       of, view->v.format, view_numbers(view->v.shape, view->v.ndim),
-                      view->v.flags & SHMVIEW_VIEW_READ_ONLY ? ", read-only" : "");
+                      is_read_only(view->seg, &view->v) ? ", read-only" : "");
 }
 
 void Init_view(void)

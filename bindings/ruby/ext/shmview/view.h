@@ -58,13 +58,20 @@ static inline struct view *view_use(VALUE self)
         view_complain(view);
     return view;
 }
+/* Whether nobody may write through *v, a view of the segment: it was made read-only, or the segment
+ * was frozen after it was made. */
+static inline bool is_read_only(const struct segment *segment, const struct shmview_view *v)
+{
+    return v->flags & SHMVIEW_VIEW_READ_ONLY ||
+           (segment->handle && shmview_access(segment->handle) != SHMVIEW_WRITE);
+}
 /* Raises FrozenError if the View is frozen, ReadOnly otherwise. */
 void view_complain_writing(VALUE self);
 /* Like view_use(), but for writing. Also raises FrozenError, ReadOnly. */
 static inline struct view *view_use_writable(VALUE self)
 {
     struct view *view = view_use(self);
-    if (UNLIKELY(RB_OBJ_FROZEN(self) || view->v.flags & SHMVIEW_VIEW_READ_ONLY))
+    if (UNLIKELY(RB_OBJ_FROZEN(self) || is_read_only(view->seg, &view->v)))
         view_complain_writing(self);
     return view;
 }

@@ -29,6 +29,22 @@ module Shmview
       cast("B")
     end
 
+    # Makes the bytes immutable for good: no process can change them any longer, and readers need no
+    # lock. The segment must have been created with <tt>backing: :sealed</tt>. Its access is :read
+    # afterwards, and all its Views are read-only, also those that exist. Object#freeze is another
+    # thing.
+    #
+    # future:: true: this process goes on writing, and no other can begin to
+    #
+    # Returns self. Blocks for two round trips. While it runs, other threads cannot use the segment.
+    # Raises Busy while another process may write, which the text names, or while a consumer has the
+    # memory; ReadOnly, Invalid (not sealed, or a stream), Denied, Disconnected, Closed; FrozenError if
+    # the segment is shareable.
+    def freeze_bytes(future: false)
+      _freeze_bytes(future)
+      self
+    end
+
     # Declares layouts: named sets of views that hold at the same time; returns self.
     #
     #   seg.define(float: {A: ["f4", 1000], B: ["f4", [10, 10]]}, int: {D: ["i2", 2000], E: "i8"})

@@ -33,10 +33,11 @@ module Shmview
   # parties:: an Array of at most 64 AttachmentStats; holders and waiters come first
   # label:: what its creator wrote for people, or ""
   # backing:: :file or :sealed
+  # frozen:: :all: nobody can write; :future: nobody can begin to; nil
   # paid_by:: uid of the user whose process made the memory (own_memory); nil: the daemon did
   SegmentStats = Struct.new(:name, :id, :size, :is_named, :has_lock, :lifetime, :mode, :owner, :group,
                             :attachments, :layouts, :created, :resident, :generation, :phase, :changes,
-                            :owner_deaths, :parties, :label, :backing, :paid_by)
+                            :owner_deaths, :parties, :label, :backing, :frozen, :paid_by)
 
   # The daemon and the segments that this user may see. A number is -1 if only administrators may know
   # it.

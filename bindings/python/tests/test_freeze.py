@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Segment.freeze(): arrays become read-only, and what could still write is refused."""
+
+import os
+
+import pytest
+
+import shmview
+
+pytestmark = pytest.mark.usefixtures("daemon")
+
+
+def make(name="w", **more):
+    seg = shmview.create(name, 80, backing="sealed", **more)
+    seg.buf[:3] = b"abc"
+    return seg
+
+
+def test_nobody_writes():
+    seg = make()
+    assert seg.frozen is False and shmview.stats("w").frozen is None
+    seg.freeze()
+    assert seg.frozen is True and seg.access == "read" and shmview.stats("w").frozen == "all"
+    assert bytes(seg.buf[:4]) == b"abc\0"
+    assert seg.buf.readonly and memoryview(seg).readonly
+    with pytest.raises(shmview.ReadOnly):
+        seg.buf[0] = 1
+    with pytest.raises(shmview.ReadOnly, match="'w' is frozen"):
+        shmview.attach("w")
+    with shmview.attach("w", access="peek") as other:
+        assert other.frozen
+    with seg.locked():
+        assert seg.cast("B")[0] == ord("a")
+    seg.freeze()  # it is so already
+    view = seg.buf
+    seg.freeze()
+    assert view[0] == ord("a")
+
+
+def test_numpy():
+    numpy = pytest.importorskip("numpy")
+    seg = make(l={"A": ("f8", 10)})
+    with seg.locked():
+        seg.switch("l")
+    seg.freeze()
+    array = numpy.asarray(seg["A"])
+    assert not array.flags.writeable
+    with pytest.raises(ValueError):
+        array[0] = 1
+    with pytest.raises(ValueError):
+        array.flags.writeable = True
+
+
+def test_views_are_out():
+    seg = make()
+    view = seg.buf
+    with pytest.raises(shmview.Busy, match="cannot be frozen: 1 views or buffers"):
+        seg.freeze()
+    view[0] = ord("x")  # as before
+    buffer = memoryview(seg)
+    del view
+    with pytest.raises(shmview.Busy, match="1 views or buffers"):
+        seg.freeze()
+    buffer.release()
+    seg.freeze()
+    assert seg.buf[0] == ord("x")
+
+
+def test_future():
+    seg = make()
+    view = seg.buf
+    seg.freeze(future=True)
+    view[0] = ord("y")
+    assert (seg.frozen, seg.access, shmview.stats("w").frozen) == (False, "write", "future")
+    with pytest.raises(shmview.ReadOnly, match="nobody else can begin"):
+        shmview.attach("w")
+    del view
+    seg.freeze()
+    assert seg.frozen
+
+
+def test_refusals():
+    seg = make()
+    other = shmview.attach("w")
+    with pytest.raises(shmview.Busy, match=f"that of process {os.getpid()} "):
+        seg.freeze()
+    seg.buf[0] = 1
+    other.close()
+    with pytest.raises(shmview.ReadOnly):
+        shmview.attach("w", readonly=True).freeze()
+    with pytest.raises(shmview.Invalid, match="backing is file"):
+        shmview.create("file", 8, backing="file").freeze()
+    with pytest.raises(TypeError):
+        seg.freeze(True)
+    seg.close()
+    for use in (seg.freeze, lambda: seg.frozen):
+        with pytest.raises(ValueError, match="closed"):
+            use()
