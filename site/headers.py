@@ -157,7 +157,7 @@ def read(path):
 
 
 # The order of the pages: what everybody needs first.
-ORDER = ["shmview", "view", "element", "value", "many", "stream", "wait", "family", "error", "access", "describe", "monitor",
+ORDER = ["shmview", "view", "element", "value", "many", "freeze", "stream", "wait", "family", "error", "access", "describe", "monitor",
          "stats", "mpi", "mpi_type", "mpi_split"]
 
 

@@ -12,8 +12,8 @@
 #include "daemon/segments/frozen.h"
 #include "daemon/segments/stream_peek.h"
 
-/* Refuses because another attachment stands in the way; why says how. n is the number of such
- * attachments. */
+/* Refuses because another attachment prevents it; why is the middle of the sentence. n is the
+ * number of such attachments. */
 static void refuse_busy(struct answer *answer, const struct attachment *other, unsigned n,
                         const char *why)
 {

@@ -4,7 +4,7 @@
  *   begun -> (the client adds the seal) -> ended
  *
  * The daemon decides who may freeze, and the client adds the seal, by a descriptor that it gets
- * here. The kernel looks at each page for that, which takes 20 ms for each gigabyte, and waits for
+ * here. The kernel looks at each page for that, which takes some 10 ms for each gigabyte, and waits for
  * pages that are pinned: on the loop, one client could stop all others. The client could add the
  * seal by its descriptor of the attachment as well, so that it gets no further right.
  *

@@ -56,18 +56,18 @@ enum shmview_frozen {
  * frozen that far already.
  *
  * With SHMVIEW_FREEZE_FUTURE the handle keeps its access, and so does its mapping. Nobody
- * can attach the segment for writing any more, forked children of this process included.
+ * can attach the segment for writing from then on, forked children of this process included.
  * A child that was forked before has a copy of the mapping, and can write to it: neither
  * the daemon nor the kernel refuses for it. The producer may freeze the rest later, with
  * flags 0.
  *
  * Blocks for two requests (shmview.h), for as long as the kernel looks at each page of the
- * segment (a second for some 10 GiB), and for up to 0.1 s while a process that has just
- * detached or died is still letting go of the memory. Any thread may call. Until it
+ * segment (0.1 s for some 10 GiB), and for up to 0.1 s, or longer if pages are pinned,
+ * while a process that has just detached or died is still letting go of the memory. A
+ * refusal also takes a look at the mappings of all processes. Any thread may call. Until it
  * returns, no other thread may write to the data or use the handle, also if it fails,
  * because the data are mapped read-only while the kernel decides. A forked child may call
- * it like any other call, but its parent's attachment and its own copy of the mapping
- * count.
+ * it like any other call, but its parent's attachment counts.
  *
  * Returns 0 on success. On failure the handle has its access and mapping as before, with
  * the exception that _BUSY and _SYSTEM name.

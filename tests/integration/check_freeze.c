@@ -85,7 +85,7 @@ START_TEST(nobody_can_change_the_bytes)
 }
 END_TEST
 
-/* What is attached already learns of it when the process attaches it again. */
+/* A handle that was attached before learns of it. */
 START_TEST(a_reader_learns_of_it)
 {
     begin();

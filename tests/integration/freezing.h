@@ -64,7 +64,7 @@ static inline uint32_t frozen(const char *name)
     return is;
 }
 
-/* Writes and reads back, as only a writer can. */
+/* Writes and reads back, as only a writer can. The last byte stays. */
 static inline void use(struct shmview_segment *segment)
 {
     volatile char *data = shmview_data(segment);
