@@ -157,8 +157,8 @@ def read(path):
 
 
 # The order of the pages: what everybody needs first.
-ORDER = ["shmview", "view", "element", "value", "many", "freeze", "stream", "wait", "family", "error", "access", "describe", "monitor",
-         "stats", "mpi", "mpi_type", "mpi_split"]
+ORDER = ["shmview", "view", "element", "value", "many", "freeze", "placement", "stream", "wait", "family", "error", "access", "describe",
+         "monitor", "stats", "mpi", "mpi_type", "mpi_split"]
 
 
 def read_all(root):

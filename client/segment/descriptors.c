@@ -6,7 +6,7 @@
  * privileges. So the library holds the descriptors, and does nothing with them: the next daemon
  * opens them by /proc (daemon/memory/salvage.h). A mapping that no handle uses has none.
  *
- * They take no more than an eighth of the descriptors that the process may have. */
+ * They take at most an eighth of the descriptors that the process may have. */
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -38,7 +38,7 @@ static struct sockaddr_un address = {.sun_family = AF_UNIX};
 static int keeper = -1;  /* the connection */
 static uint64_t n_kept;  /* objects */
 static bool was_started; /* a keeper was there, also if it has ended */
-static bool has_lost;    /* that one has ended, and keeping_has_lost() has not returned it */
+static bool has_lost;    /* a keeper has ended, and keeping_has_lost() has not returned that */
 static bool is_stuck;    /* a call has waited in vain, and none has succeeded since */
 static bool told_stuck;  /* as the log has it */
 static int failure;      /* the first one, which the loop has not logged yet; 0: none */

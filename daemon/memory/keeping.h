@@ -3,7 +3,7 @@
  * manager (notify.h), or in a keeper of this instance (keeper.h). Until keeping_init() they do not.
  *
  * An object whose descriptor cannot be kept ends with the daemon; that is logged once. Any thread
- * may call these functions unless they say otherwise. */
+ * may call these functions, except those that name the loop. */
 #ifndef DAEMON_KEEPING_H
 #define DAEMON_KEEPING_H
 

@@ -3,7 +3,7 @@
  * descriptors of the sealed segments that a process has mapped (client/segment/descriptors.c), and
  * the daemon can open those of processes of its own user; a daemon of root those of all.
  *
- * Nothing that such a process says is used: a descriptor counts only if it is of a sealed memfd of
+ * The daemon trusts no such process: a descriptor counts only if it is of a sealed memfd of
  * the daemon's user, with the inode and the device that the registry has. */
 #ifndef DAEMON_SALVAGE_H
 #define DAEMON_SALVAGE_H
@@ -12,7 +12,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* What is missing, and who may have it. Zeroed by the caller, who owes salvage_deinit(). */
+/* The objects that are missing, and the processes that may have them. Zeroed by the caller, who
+ * owes salvage_deinit(). */
 struct salvage {
     uint64_t *inodes;
     uint32_t *pids;

@@ -56,8 +56,8 @@
  * still run functions of it. A program that links the static library into a plugin must not unload
  * that plugin. The library starts no thread, installs no signal handler and prints nothing. It
  * keeps two descriptors open for each connection, one for each handle that was given to
- * shmview_change_fd(), and three for each sealed segment, as long as these are no more than an
- * eighth of the descriptors that the process may have. */
+ * shmview_change_fd(), and three for each sealed segment that is attached, as long as these are at
+ * most an eighth of the descriptors that the process may have. */
 #ifndef SHMVIEW_SHMVIEW_H
 #define SHMVIEW_SHMVIEW_H
 
