@@ -3,8 +3,7 @@
  *
  * A segment is a named region of POSIX shared memory. The daemon shmviewd allocates it, fills it
  * with zeros and hands its descriptors to clients. After that, reading, writing and locking are
- * memory operations of the clients. The daemon has no part in them, so they also work while it is
- * stopped.
+ * memory operations of the clients. The daemon has no part in them, and need not run.
  *
  *     struct shmview_connection *conn;
  *     struct shmview_segment *seg;
@@ -55,9 +54,8 @@
  * Unloading. dlclose() leaves the library in memory, because threads that have locked, and forks,
  * still run functions of it. A program that links the static library into a plugin must not unload
  * that plugin. The library starts no thread, installs no signal handler and prints nothing. It
- * keeps two descriptors open for each connection, one for each handle that was given to
- * shmview_change_fd(), and three for each sealed segment that is attached, as long as these are at
- * most an eighth of the descriptors that the process may have. */
+ * keeps two descriptors open for each connection, one for each handle that shmview_change_fd() got,
+ * and three for each sealed segment, while these are at most an eighth of RLIMIT_NOFILE. */
 #ifndef SHMVIEW_SHMVIEW_H
 #define SHMVIEW_SHMVIEW_H
 
@@ -99,18 +97,16 @@ struct shmview_segment;
  * ($XDG_RUNTIME_DIR/shmviewd/io.shmview), then the system's (/run/shmviewd/io.shmview), then the
  * user's session daemon. It starts the session daemon if that does not run; such a daemon exits
  * some time after its last use. If a user's or system's daemon has left a socket, a lock file or a
- * registry, the library waits up to 0.9 s for it. If it does not come back, the call fails, because
- * another daemon would have other segments.
+ * registry, the library waits up to 0.9 s for it, and then fails, because another daemon would have
+ * other segments.
  *
  * flags is 0 or SHMVIEW_CONNECT_NO_START. The caller must pass *ret_connection to
- * shmview_disconnect(). Blocks for one round trip, or up to 10 s until a session daemon runs. Any
- * thread.
+ * shmview_disconnect(). Blocks for a round trip, or 10 s until a session daemon runs. Any thread.
  *
  * Returns 0 on success. Returns -SHMVIEW_ERR_NO_DAEMON if no daemon could be reached (the text
- * lists the paths that were tried), _DENIED if this user may not connect to a socket that is
- * there or an untrusted user serves it, _INVALID if the path is empty or too long or a flag is
- * unknown, _QUOTA if the user has too many connections (the text has the figures), or an error
- * of requests. */
+ * lists the paths that were tried), _DENIED if this user may not connect to a socket or an
+ * untrusted user serves it, _INVALID if the path is empty or too long or a flag is unknown, _QUOTA
+ * if the user has too many connections (the text has the figures), or an error of requests. */
 int shmview_connect(const char *socket_path, unsigned flags,
                     struct shmview_connection **ret_connection);
 
@@ -194,10 +190,10 @@ struct shmview_create_options {
 /* Creates the segment called name, filled with zeros, and attaches it for writing.
  *
  * name has 1 to 128 letters, digits, '.', '_' or '-', and does not begin with '.'. size is in
- * bytes, at least 1. All of it is allocated before the call returns, so that no later access can
- * fail for lack of memory: by the daemon, or with SHMVIEW_OWN_MEMORY by this process, whose control
- * group is charged for it then. options may be NULL. The caller must pass *ret_segment to
- * shmview_detach(). Blocks as a request, until the memory is allocated. Any thread.
+ * bytes, at least 1. The daemon allocates all of it, or with SHMVIEW_OWN_MEMORY this process, whose
+ * control group then pays, so that no later access can fail for lack of memory. options may be
+ * NULL. The caller must pass *ret_segment to shmview_detach(). Blocks as a request, until the
+ * memory is allocated. Any thread.
  *
  * Returns 0 on success. Returns -SHMVIEW_ERR_EXISTS if the name is taken, also by a segment that
  * this user may not see; _NO_SPACE if there is not enough shared memory, _QUOTA beyond a quota (for
@@ -293,8 +289,7 @@ void *shmview_data(const struct shmview_segment *segment);    /* byte 0; page-al
 int shmview_lock(struct shmview_segment *segment);
 int shmview_lock_shared(struct shmview_segment *segment);
 
-/* Takes the lock without waiting. Also returns -SHMVIEW_ERR_TIMED_OUT if another thread or process
- * is in the way. */
+/* Takes the lock without waiting. Also returns -SHMVIEW_ERR_TIMED_OUT if another has it. */
 int shmview_trylock(struct shmview_segment *segment);
 int shmview_trylock_shared(struct shmview_segment *segment);
 
