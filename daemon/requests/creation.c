@@ -74,7 +74,12 @@ static void refuse_allocation(const struct job *job)
         json_t *facts =
             json_pack("{s:I, s:I, s:I}", "asked", (json_int_t)s->size, "free",
                       (json_int_t)job->space.free, "limit", (json_int_t)job->space.limit);
-        if (n_free < n_needed)
+        if (s->own)
+            refuse(answer, SHMVIEW_ERR_NO_SPACE, facts,
+                   "the lock of segment '%s' needs memory of the daemon; %" PRIu64
+                   " bytes are free",
+                   s->name, job->space.free);
+        else if (n_free < n_needed)
             refuse(answer, SHMVIEW_ERR_NO_SPACE, facts,
                    "segment '%s' needs %" PRIu64 " inodes of /dev/shm; %" PRIu64 " are free",
                    s->name, n_needed, n_free);

@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "integration/own_memory.h"
+#include "support/person.h"
 
 /* Creates with these descriptors, which it closes; the reason must have `part`. */
 static void try_several(struct raw *raw, const int *fds, size_t n, const char *part)
@@ -277,34 +279,60 @@ START_TEST(descriptors_that_take_long_to_close)
 }
 END_TEST
 
-START_TEST(handovers_are_charged)
+static bool connects(struct raw *raw)
+{
+    raw_connect(raw, d.socket);
+    raw_send_call(raw, "Ping", NULL);
+    char *reply = raw_receive(raw);
+    bool good = reply && !strstr(reply, "error");
+    free(reply);
+    if (!good)
+        raw_close(raw);
+    return good;
+}
+
+/* A user who may have four connections. */
+static void be_charged(struct child *me, void *arg)
 {
     struct raw raw[4], one;
-    daemon_configure("{'quotas':{'user':{'connections':4}}}");
-    daemon_start_configured(&d, daemon_config_path());
-    if (geteuid() == 0)
-        puts("the quota of one user is not for root");
-    for (int i = 0; i < 2; i++)
+    (void)me;
+    (void)arg;
+    for (int i = 0; i < 2; i++) {
         raw_connect(&raw[i], d.socket);
-    hand_over(&raw[0]);
-    raw_close_fds(&raw[0]);
-    hand_over(&raw[0]); /* in place of the first */
-    raw_close_fds(&raw[0]);
-    hand_over(&raw[1]);
-    if (geteuid() != 0) {
-        raw_connect(&one, d.socket);
-        raw_send_call(&one, "Ping", NULL);
-        json_decref(raw_receive_error(&one, "QuotaExceeded", "connections"));
-        raw_close(&one);
+        hand_over(&raw[i]);
+        raw_close_fds(&raw[i]);
+        hand_over(&raw[i]); /* in place of the first */
+        raw_close_fds(&raw[i]);
     }
-    raw_close(&raw[0]);
-    raw_close(&raw[1]);
-    for (int i = 0; i < 4; i++) {
-        raw_connect(&raw[i], d.socket);
-        AWAIT(raw_send_call(&raw[i], "Ping", NULL));
-    }
+    raw_connect(&one, d.socket);
+    json_decref(raw_receive_error(&one, "QuotaExceeded", "connections"));
+    raw_close(&one);
+    raw_refused(&raw[0], "Create", CREATE, WRONG, "nothing was sent");
+    raw_connect(&raw[2], d.socket); /* in place of that handover */
+    raw_do(&raw[2], "Ping", NULL);
+    raw_refused(&raw[2], "HandOver", NULL, "QuotaExceeded", "connections");
+    for (int i = 0; i < 3; i++)
+        raw_close(&raw[i]);
+    for (int i = 0; i < 4; i++)
+        AWAIT(connects(&raw[i]));
     for (int i = 0; i < 4; i++)
         raw_close(&raw[i]);
+}
+
+START_TEST(handovers_are_charged)
+{
+    static const struct person person = {.uid = 65531, .gid = 65531};
+    struct child child;
+    daemon_configure("{'quotas':{'user':{'connections':4}}}");
+    daemon_start_configured(&d, daemon_config_path());
+    if (geteuid() != 0) {
+        child_start(&child, be_charged, NULL);
+        child_wait(&child);
+    } else if (person_possible()) {
+        person_open_door(&d);
+        person_start(&child, &person, be_charged, NULL);
+        child_wait(&child);
+    }
     unlink(daemon_config_path());
     daemon_stop(&d);
 }

@@ -11,7 +11,7 @@ from ._layouts import _numbers, _split_dtype, resolve
 from ._open import attach, create
 
 _NAME = "array"
-_ACCESS = {"mode", "owner", "group", "entries", "backing"}
+_ACCESS = {"mode", "owner", "group", "entries", "backing", "own_memory"}
 _OF_SCALAR = {bool: "?", int: "q", float: "d", complex: "Zd"}
 
 
@@ -30,7 +30,8 @@ def zeros(shape, dtype="float64", order="C", *, name=None, lifetime="attached", 
     attach_array(view.segment.name), or gets the pickled view.
 
     shape: an int or a tuple of ints. dtype: a format, see Segment.cast(). order: 'C' or 'F'.
-    name, lifetime, lock, connection, access (mode, owner, group, entries), backing: see create().
+    name, lifetime, lock, connection, access (mode, owner, group, entries), backing,
+    own_memory: see create().
 
     Raises the errors of create() and of Segment.cast()."""
     return _new(shape, dtype, order, None, name=name, lifetime=lifetime, lock=lock, connection=connection, **access)

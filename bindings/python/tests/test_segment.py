@@ -63,6 +63,7 @@ def test_own_memory():
     with pytest.raises(shmview.NoSpace, match="memory and swap hold|control group of this process") as caught:
         shmview.create("big", 1 << 50, own_memory=True)
     assert caught.value.size == 1 << 50 and 0 < caught.value.free < caught.value.limit
+    assert shmview.stats(shmview.zeros(3, own_memory=True).segment.name).paid_by == os.geteuid()
     with pytest.raises(shmview.Invalid, match="always sealed"):
         shmview.create("file", 1, backing="file", own_memory=True)
 
