@@ -364,6 +364,28 @@ def be_refused(client, path):
     stranger.socket.close()
 
 
+def freeze(client):
+    seal_write = 0x8
+    reply = client.call(SHMVIEW + "Create", name="frozen", size=10, access="write", backing="sealed")
+    attachment = reply["attachment"]["id"]
+    fds = reply["fds"]
+    reply = client.call(SHMVIEW + "Attach", name="frozen", access="write")
+    fds += reply["fds"]
+    facts = client.refused(SHMVIEW + "SegmentBusy", SHMVIEW + "Freeze", attachment=attachment)
+    assert (facts["pid"], facts["attachments"]) == (os.getpid(), 1)
+    client.call(SHMVIEW + "Detach", attachment=reply["attachment"]["id"])
+    reply = client.call(SHMVIEW + "Freeze", attachment=attachment)
+    fds += reply["fds"]
+    fcntl.fcntl(reply["fds"][reply["write"]], fcntl.F_ADD_SEALS, seal_write)
+    assert client.call(SHMVIEW + "Freeze", attachment=attachment, done=True) == {}
+    assert client.call(SHMVIEW + "Describe", name="frozen")["segment"]["frozen"] == "all"
+    facts = client.refused(SHMVIEW + "SegmentFrozen", SHMVIEW + "Attach", name="frozen", access="write")
+    assert facts["name"] == "frozen"
+    client.call(SHMVIEW + "Detach", attachment=attachment)
+    for fd in fds:
+        os.close(fd)
+
+
 def use_daemon(path):
     client = Client(path)
     client.learn()
@@ -385,6 +407,7 @@ def use_daemon(path):
 
     own_memory(client)
     watch(client)
+    freeze(client)
     monitor(client, path)
     figures(client)
     declared = {f"{i}.{m}" for i, members in client.interfaces.items() for m in members["method"]}
