@@ -238,9 +238,7 @@ const char *backing_name(uint32_t backing)
 
 const char *frozen_name(uint32_t frozen)
 {
-    return frozen == SHMVIEW_FROZEN_ALL      ? "all"
-           : frozen == SHMVIEW_FROZEN_FUTURE ? "future"
-                                             : NULL;
+    return frozen == SHMVIEW_FROZEN_ALL ? "all" : frozen == SHMVIEW_FROZEN_FUTURE ? "future" : NULL;
 }
 
 const char *hold_name(uint32_t hold)

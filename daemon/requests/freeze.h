@@ -4,9 +4,9 @@
  *   begun -> (the client adds the seal) -> ended
  *
  * The daemon decides who may freeze, and the client adds the seal, by a descriptor that it gets
- * here. The kernel looks at each page for that, which takes some 10 ms for each gigabyte, and waits for
- * pages that are pinned: on the loop, one client could stop all others. The client could add the
- * seal by its descriptor of the attachment as well, so that it gets no further right.
+ * here. The kernel looks at each page for that, which takes some 10 ms for each gigabyte, and waits
+ * for pages that are pinned: on the loop, one client could stop all others. The client could add
+ * the seal by its descriptor of the attachment as well, so that it gets no further right.
  *
  * Between begin and end no client can attach the segment for writing, because the kernel would not
  * notice a second writer where the seal is only against future ones. */
