@@ -20,7 +20,6 @@
 #include "daemon/memory/discard.h"
 #include "daemon/memory/keeping.h"
 #include "daemon/memory/sealed.h"
-#include "daemon/memory/sealed.h"
 #include "daemon/recovery.h"
 #include "daemon/requests/creation.h"
 #include "daemon/requests/declared.h"

@@ -160,7 +160,7 @@ static json_t *facts_json(const struct facts *f)
     const struct shmview_segment_stats *s = f->s;
     return json_pack(
         "{s:s, s:I, s:I, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:{s:o, s:o}, s:o, "
-        "s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
         "name", d->name, "id", (json_int_t)d->id, "size", (json_int_t)d->size, "resident",
         number(s->resident), "uid", (json_int_t)d->owner, "owner", text(user_name(d->owner)), "gid",
         number(d->group), "group", text(group_name(d->group)), "mode", mode_text(d->mode), "access",

@@ -239,6 +239,7 @@ static void writer(struct child *me, void *arg)
     child_tell(me, 1);
     child_pause(me);
     OK(shmview_detach(s));
+    OK(shmview_ping(c)); /* after which the daemon has ended the attachment */
     child_tell(me, 2);
     child_pause(me);
     OK(shmview_disconnect(c));
@@ -319,6 +320,7 @@ START_TEST(a_forked_child_can_freeze)
     child_cue(&child);
     child_hear(&child, 1);
     OK(shmview_detach(s));
+    OK(shmview_ping(conn)); /* after which the daemon has ended the attachment */
     child_cue(&child);
     child_wait(&child);
     ck_assert_uint_eq(frozen("w"), SHMVIEW_FROZEN_ALL);

@@ -113,6 +113,7 @@ START_TEST(a_client_may_add_seals_itself)
     struct shmview_segment *none, *other;
     begin();
     OK(shmview_detach(make("w")));
+    OK(shmview_ping(conn)); /* after which the daemon has ended the attachment */
     raw_attach(&raw);
     ck_assert_int_eq(fcntl(raw.fds[0], F_ADD_SEALS, F_SEAL_WRITE), 0);
     ck_assert_int_eq(pwrite(raw.fds[0], "x", 1, 0), -1);
@@ -128,6 +129,7 @@ START_TEST(a_client_may_add_seals_itself)
     OK(shmview_remove(conn, "w"));
     /* it forbids further seals, so that nobody can freeze the segment */
     OK(shmview_detach(make("w")));
+    OK(shmview_ping(conn)); /* after which the daemon has ended the attachment */
     raw_attach(&raw);
     ck_assert_int_eq(fcntl(raw.fds[0], F_ADD_SEALS, F_SEAL_SEAL), 0);
     raw_close_fds(&raw);
@@ -149,6 +151,7 @@ START_TEST(no_writer_begins_while_one_freezes)
     char call[64], done[64];
     begin();
     OK(shmview_detach(make("w")));
+    OK(shmview_ping(conn)); /* after which the daemon has ended the attachment */
     long long id = raw_attach(&raw);
     raw_close_fds(&raw);
     snprintf(call, sizeof call, "{'attachment':%lld}", id);
