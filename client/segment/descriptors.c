@@ -43,6 +43,7 @@ static bool hold(struct mapping *m, int fd)
     if (copy < 0)
         return false;
     m->held[m->n_held].fd = copy;
+    m->held[m->n_held].device = st.st_dev;
     m->held[m->n_held++].inode = st.st_ino;
     return true;
 }
@@ -70,7 +71,8 @@ void mapping_let_go(struct mapping *m)
     while (m->n_held) {
         m->n_held--;
         int fd = m->held[m->n_held].fd;
-        if (fstat(fd, &st) == 0 && st.st_ino == m->held[m->n_held].inode && st.st_dev == m->device)
+        if (fstat(fd, &st) == 0 && st.st_ino == m->held[m->n_held].inode &&
+            st.st_dev == m->held[m->n_held].device)
             close(fd);
     }
 }

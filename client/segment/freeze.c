@@ -47,7 +47,7 @@ static int fail_mapped(const struct shmview_segment *s, const char *what_now)
     struct mapper m;
     char who[128] = "a process that this user may not look at maps it for writing, or a device or "
                     "the kernel has pages of it pinned";
-    if (mapper_find(s->mapping->device, s->mapping->inode, s->data, &m))
+    if (mapper_find(s->mapping, &m))
         snprintf(who, sizeof who, "process %d%s%s%s maps it for writing without an attachment",
                  m.pid, m.command[0] ? " (" : "", m.command, m.command[0] ? ")" : "");
     return fail(SHMVIEW_ERR_BUSY, "segment '%s' cannot be frozen: %s%s", s->name, who, what_now);
@@ -85,7 +85,7 @@ static int seal_all(struct shmview_segment *s, int write, int read)
     bool may_write = seals < 0 || !(seals & F_SEAL_FUTURE_WRITE);
     struct mapper other;
     /* it could not be mapped for writing again, so others are looked for first */
-    if (!may_write && mapper_find(m->device, m->inode, m->data, &other))
+    if (!may_write && mapper_find(m, &other))
         return fail_mapped(s, "");
     if (!mappings_set_access(m, MAPPING_ALONE))
         return fail(SHMVIEW_ERR_BUSY,

@@ -142,6 +142,23 @@ int segment_check_attachment(const struct wire_attachment *a, const struct frame
                 fds->n, a->descriptors);
 }
 
+/* Like map_object(), for data that has huge pages. Returns 0 or an error. */
+static int map_huge(const struct shmview_segment *s, int fd, int protection, int flags,
+                    struct mapping *m, struct stat *ret_st)
+{
+    if (fstat(fd, ret_st))
+        return fail_errno("data", errno);
+    if (ret_st->st_size < 0 || (uint64_t)ret_st->st_size < s->size)
+        return fail(SHMVIEW_ERR_LAYOUT_VERSION, "the data has %jd bytes: it was truncated",
+                    (intmax_t)ret_st->st_size);
+    void *p = placement_map(&s->placed, fd, s->size, protection, flags, &m->data_bytes);
+    if (p == MAP_FAILED)
+        return fail_errno("data", errno);
+    m->data = p;
+    m->huge_by = s->placed.huge_by;
+    return 0;
+}
+
 /* Makes the mapping of a segment whose id, size and access are set. Returns 0 or an error. */
 static int make_mapping(const struct shmview_segment *s, const struct wire_attachment *a,
                         const struct frame_descriptors *fds, unsigned flags,
@@ -154,8 +171,11 @@ static int make_mapping(const struct shmview_segment *s, const struct wire_attac
     int protection = s->access == SHMVIEW_WRITE ? PROT_READ | PROT_WRITE : PROT_READ;
     m->access = s->access;
     m->size = s->size;
-    int r = map_object(fds->fd[a->data], "data", s->size, data_map_bytes(s->size), protection,
-                       flags & SHMVIEW_POPULATE ? MAP_POPULATE : 0, &m->data, &st);
+    m->data_bytes = data_map_bytes(s->size);
+    int populate = flags & SHMVIEW_POPULATE ? MAP_POPULATE : 0;
+    int r = s->placed.huge_bytes ? map_huge(s, fds->fd[a->data], protection, populate, m, &st)
+                                 : map_object(fds->fd[a->data], "data", s->size, m->data_bytes,
+                                              protection, populate, &m->data, &st);
     if (r == 0 && a->slot != WIRE_ABSENT)
         r = map_lock(m, s->id, a, fds, ret_word);
     if (r) {
@@ -216,6 +236,8 @@ int segment_map(struct shmview_segment *s, const struct wire_attachment *a,
 
 int mapping_replace(struct mapping *m, int fd, int protection)
 {
+    if (m->huge_by)
+        return placement_map_at(m->huge_by, m->data, fd, m->size, protection, 0);
     void *p = mmap(m->data, data_map_bytes(m->size), protection, MAP_SHARED | MAP_FIXED, fd, 0);
     return p == MAP_FAILED ? -errno : 0;
 }
@@ -235,12 +257,12 @@ void mapping_free(struct mapping *m)
         /* one system call instead of three: each searches and changes the kernel's tree of
          * mappings */
         munmap((void *)(uintptr_t)m->live,
-               (size_t)((char *)m->data - (const char *)m->live) + data_map_bytes(m->size));
+               (size_t)((char *)m->data - (const char *)m->live) + m->data_bytes);
         free(m);
         return;
     }
     if (m->data)
-        munmap(m->data, data_map_bytes(m->size));
+        munmap(m->data, m->data_bytes);
     if (m->keeps_lock) {
         m->data = NULL;
         return;

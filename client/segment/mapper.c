@@ -10,11 +10,13 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "client/segment/mappings.h"
+
 /* The mapping that is looked for. */
 struct wanted {
     dev_t device;
     ino_t inode;
-    uintptr_t except; /* an address at which it does not count, or 0 */
+    uintptr_t except, except_end; /* the addresses at which it does not count; 0: none */
 };
 
 /* Whether the line of a file maps is a writable shared mapping of the file. */
@@ -27,7 +29,8 @@ static bool is_wanted(const char *line, const struct wanted *want)
     return sscanf(line, "%" SCNxPTR "-%*x %4s %*x %x:%x %llu", &from, rights, &major_number,
                   &minor_number, &number) == 5 &&
            rights[1] == 'w' && rights[3] == 's' && number == want->inode &&
-           makedev(major_number, minor_number) == want->device && from != want->except;
+           makedev(major_number, minor_number) == want->device &&
+           (from < want->except || from >= want->except_end);
 }
 
 static bool maps_it(const char *pid, const struct wanted *want)
@@ -58,7 +61,7 @@ static void read_command(const char *pid, char *to, size_t bytes)
             *c = '?';
 }
 
-bool mapper_find(dev_t device, ino_t inode, const void *except, struct mapper *ret)
+bool mapper_find(const struct mapping *mapping, struct mapper *ret)
 {
     bool found = false, found_other = false;
     DIR *dir = opendir("/proc");
@@ -67,7 +70,9 @@ bool mapper_find(dev_t device, ino_t inode, const void *except, struct mapper *r
     for (struct dirent *e; !found_other && (e = readdir(dir));) {
         pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
         bool is_this = pid == getpid();
-        const struct wanted want = {device, inode, is_this ? (uintptr_t)except : 0};
+        const uintptr_t except = is_this ? (uintptr_t)mapping->data : 0;
+        const struct wanted want = {mapping->device, mapping->inode, except,
+                                    except ? except + mapping->data_bytes : 0};
         if (!isdigit((unsigned char)e->d_name[0]) || !maps_it(e->d_name, &want))
             continue;
         ret->pid = pid;

@@ -17,10 +17,12 @@ struct mapper {
     char command[16]; /* printable; "" if it is not known */
 };
 
-/* Finds a process that maps the file with this device and inode shared and writable. In this
- * process the mapping at address `except` does not count. Prefers other processes. Returns whether
- * there is one. */
-bool mapper_find(dev_t device, ino_t inode, const void *except, struct mapper *ret);
+struct mapping;
+
+/* Finds a process that maps the data of this mapping shared and writable. In this process the
+ * addresses of the mapping itself do not count. Prefers other processes. Returns whether there is
+ * one. */
+bool mapper_find(const struct mapping *mapping, struct mapper *ret);
 
 #pragma GCC visibility pop
 

@@ -35,6 +35,8 @@ struct mapping {
     int access; /* MAPPING_ALONE while it is being frozen */
     uint64_t size;
     void *data;
+    size_t data_bytes;               /* mapped, with what follows the data */
+    uint32_t huge_by;                /* enum shmview_huge_by of its huge pages; 0: it has none */
     struct shmview_control *control; /* NULL without a lock */
     const struct shmview_liveness *live;
     unsigned n_handles;     /* that use the data */
@@ -43,6 +45,7 @@ struct mapping {
     unsigned n_held;        /* descriptors of a sealed segment (descriptors.c) */
     struct {
         int fd;
+        dev_t device; /* objects of huge pages have another one */
         ino_t inode;
     } held[3];
     int64_t idle_since;

@@ -14,9 +14,11 @@
 #include "common/base/name.h"
 #include "common/base/util.h"
 
-/* The sizes of struct shmview_create_options in versions that had no member access, or no label. */
+/* The sizes of struct shmview_create_options in versions that had no member access, label, or
+ * placement. */
 #define OPTIONS_FIRST_BYTES  offsetof(struct shmview_create_options, access)
 #define OPTIONS_SECOND_BYTES offsetof(struct shmview_create_options, label)
+#define OPTIONS_THIRD_BYTES  offsetof(struct shmview_create_options, placement)
 
 #define CREATE_FLAGS (SHMVIEW_NO_LOCK | SHMVIEW_POPULATE | SHMVIEW_OWN_MEMORY)
 
@@ -124,6 +126,7 @@ static int take_attachment(struct shmview_segment *s, struct reply *reply,
      * process from freezing the segment. */
     s->stays_mapped = (told.lifetime == SHMVIEW_MANUAL || told.attachments > 1) &&
                       !(s->is_sealed && s->access == SHMVIEW_WRITE);
+    placement_take(s, &told);
     s->known.text =
         reply->is_attached ? reply->layouts : wire_attached_layouts(reply->wire.parameters);
     reply->layouts = NULL;
@@ -212,7 +215,8 @@ int segment_read_options(const struct shmview_create_options *options, struct wi
     struct shmview_create_options o = {0};
     if (options && options->struct_bytes != sizeof o &&
         options->struct_bytes != OPTIONS_FIRST_BYTES &&
-        options->struct_bytes != OPTIONS_SECOND_BYTES)
+        options->struct_bytes != OPTIONS_SECOND_BYTES &&
+        options->struct_bytes != OPTIONS_THIRD_BYTES)
         return fail(SHMVIEW_ERR_INVALID, "create options of %u bytes; this library knows %zu",
                     options->struct_bytes, sizeof o);
     if (options)
@@ -238,6 +242,13 @@ int segment_read_options(const struct shmview_create_options *options, struct wi
         .backing = o.backing,
         .memory = own ? WIRE_MEMORY_CLIENT : 0,
     };
+    int r = placement_read(o.placement, ret);
+    if (r)
+        return r;
+    if (own && (ret->huge || ret->numa))
+        return fail(
+            SHMVIEW_ERR_INVALID,
+            "create options: a placement; memory of this process is placed by this process");
     return access_grant(o.access, &ret->grant);
 }
 

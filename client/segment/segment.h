@@ -8,6 +8,8 @@
 
 #include <sys/types.h>
 
+#include <shmview/placement.h>
+
 #include "client/link/call.h"
 #include "client/lock/lock.h"
 #include "client/segment/known.h"
@@ -36,6 +38,7 @@ struct shmview_segment {
     _Atomic uint32_t n_buffers; /* not yet released; see export.h */
     void (*release)(void *arg); /* of foreign memory; connection is NULL then */
     void *release_arg;
+    struct shmview_placed placed; /* what it got when it was created */
     char name[LIMIT_NAME_BYTES + 1];
 };
 
@@ -58,6 +61,22 @@ int segment_map(struct shmview_segment *segment, const struct wire_attachment *a
 /* Maps the data again at the same address, from a descriptor of the same object. Returns 0, or
  * -errno; then the data may no longer be mapped. */
 int mapping_replace(struct mapping *mapping, int fd, int protection);
+
+/* --- placement.c ------------------------------------------------------------ */
+
+/* Checks what a creator wants, and enters it into *ret. placement may be NULL. Returns 0 or an
+ * error. */
+int placement_read(const struct shmview_placement *placement, struct wire_create *ret);
+/* Remembers what the segment got. */
+void placement_take(struct shmview_segment *segment, const struct shmview_description *told);
+/* Maps the data so that its huge pages can be mapped as such: at an address that is a multiple of
+ * their size. `bytes` are those of the data, fd is its object, flags are more of mmap(). Returns
+ * the address, with what must be unmapped in *ret_bytes; or MAP_FAILED with errno. */
+void *placement_map(const struct shmview_placed *placed, int fd, uint64_t bytes, int protection,
+                    int flags, size_t *ret_bytes);
+/* Maps the data again where placement_map() has mapped it. Returns 0 or -errno; then the data may
+ * no longer be mapped. What follows the data stays as it is. */
+int placement_map_at(uint32_t huge_by, void *at, int fd, uint64_t bytes, int protection, int flags);
 
 /* --- change.c ------------------------------------------------------------ */
 

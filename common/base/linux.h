@@ -34,6 +34,9 @@
 #ifndef F_SEAL_EXEC
 #define F_SEAL_EXEC 0x0020
 #endif
+#ifndef MFD_HUGE_2MB
+#define MFD_HUGE_2MB (21u << 26)
+#endif
 #ifndef SYS_futex_waitv
 #define SYS_futex_waitv 449 /* on every machine that Linux has had since */
 #endif

@@ -17,6 +17,10 @@ const char *const wire_lifetime_names[] = {"attached", "manual", "creator", NULL
 const char *const wire_backing_names[] = {"file", "sealed", NULL};
 const char *const wire_frozen_names[] = {"future", "all", NULL};
 static const char *const memory_names[] = {"daemon", "client", NULL};
+const char *const wire_huge_names[] = {"wanted", "required", NULL};
+const char *const wire_huge_by_names[] = {"hugetlb", "thp", NULL};
+const char *const wire_huge_missing_names[] = {"small", "disabled", "short", "unsupported", NULL};
+const char *const wire_numa_names[] = {"local", "interleaved", "node", NULL};
 static const char *const right_names[] = {"none", "read", "write", NULL};
 
 #define AT(type, member) offsetof(struct type, member)
@@ -42,6 +46,16 @@ static const struct field segment_fields[] = {
     {"frozen", FIELD_ENUM, true, .narrow = true, .offset = OF_SEGMENT(frozen),
      .enums = wire_frozen_names},
     {"paid_by", FIELD_INT, true, .offset = OF_SEGMENT(paid_by), .max = UINT32_MAX},
+    {"huge", FIELD_ENUM, true, .narrow = true, .offset = OF_SEGMENT(huge),
+     .enums = wire_huge_names},
+    {"huge_by", FIELD_ENUM, true, .narrow = true, .offset = OF_SEGMENT(huge_by),
+     .enums = wire_huge_by_names},
+    {"huge_missing", FIELD_ENUM, true, .narrow = true, .offset = OF_SEGMENT(huge_missing),
+     .enums = wire_huge_missing_names},
+    {"huge_bytes", FIELD_INT, true, .offset = OF_SEGMENT(huge_bytes), .max = INT64_MAX},
+    {"numa", FIELD_ENUM, true, .narrow = true, .offset = OF_SEGMENT(numa),
+     .enums = wire_numa_names},
+    {"nodes", FIELD_INT, true, .offset = OF_SEGMENT(nodes), .max = INT64_MAX},
     FIELDS_END,
 };
 static const struct field acl_fields[] = {
@@ -90,6 +104,9 @@ static const struct field create_fields[] = {
     {"label", FIELD_STRING, true, .offset = AT(wire_create, label), .max = LIMIT_LABEL_BYTES},
     {"backing", FIELD_ENUM, true, .offset = AT(wire_create, backing), .enums = wire_backing_names},
     {"memory", FIELD_ENUM, true, .offset = AT(wire_create, memory), .enums = memory_names},
+    {"huge", FIELD_ENUM, true, .offset = AT(wire_create, huge), .enums = wire_huge_names},
+    {"numa", FIELD_ENUM, true, .offset = AT(wire_create, numa), .enums = wire_numa_names},
+    {"node", FIELD_INT, true, .offset = AT(wire_create, node), .max = 62},
     FIELDS_END,
 };
 static const struct field set_access_fields[] = {
@@ -166,7 +183,7 @@ static int read_grant(int r, struct wire_grant *grant)
 
 int wire_read_create(const json_t *parameters, struct wire_create *ret, struct wire_fault *fault)
 {
-    *ret = (struct wire_create){.lock = true, .grant = NO_GRANT};
+    *ret = (struct wire_create){.lock = true, .node = WIRE_ABSENT, .grant = NO_GRANT};
     return read_grant(fields_read(parameters, create_fields, true, ret, fault), &ret->grant);
 }
 
@@ -237,7 +254,7 @@ int wire_read_int(const json_t *parameters, const char *member, int64_t *ret,
 #define NO_SEGMENT                                                                                 \
     {                                                                                              \
         .group = WIRE_ABSENT, .mode = WIRE_ABSENT, .label = "", .backing = SHMVIEW_BACKING_FILE,   \
-        .paid_by = WIRE_ABSENT                                                                     \
+        .paid_by = WIRE_ABSENT, .huge_bytes = WIRE_ABSENT, .nodes = WIRE_ABSENT                    \
     }
 #define NO_ATTACHMENT                                                                              \
     {                                                                                              \

@@ -29,6 +29,7 @@
 
 #include <shmview/describe.h>
 #include <shmview/error.h>
+#include <shmview/placement.h>
 #include <shmview/shmview.h>
 
 #include "common/json/fields.h"
@@ -81,6 +82,9 @@ struct wire_create {
     const char *label; /* NULL or "": none */
     int64_t backing;   /* 0: default */
     int64_t memory;    /* WIRE_MEMORY_*: the maker of the data object; 0: default */
+    int64_t huge;      /* 0: not wanted */
+    int64_t numa;      /* 0: not wanted */
+    int64_t node;      /* WIRE_ABSENT: none */
 };
 
 /* The values of wire_create.memory. */
@@ -295,6 +299,10 @@ const char *wire_error_name(int error);
 const char *wire_access_name(int64_t access);
 const char *wire_lifetime_name(int64_t lifetime);
 const char *wire_backing_name(int64_t backing);
+const char *wire_huge_name(int64_t huge);
+const char *wire_numa_name(int64_t numa);
+extern const char *const wire_huge_names[],
+    *const wire_huge_by_names[], *const wire_huge_missing_names[], *const wire_numa_names[];
 extern const char *const wire_access_names[],
     *const wire_lifetime_names[], *const wire_backing_names[], *const wire_frozen_names[];
 

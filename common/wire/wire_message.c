@@ -174,6 +174,16 @@ const char *wire_backing_name(int64_t backing)
     return enum_name(wire_backing_names, backing);
 }
 
+const char *wire_huge_name(int64_t huge)
+{
+    return enum_name(wire_huge_names, huge);
+}
+
+const char *wire_numa_name(int64_t numa)
+{
+    return enum_name(wire_numa_names, numa);
+}
+
 /* --- Claims -------------------------------------------------------------- */
 
 static int compare_held(const void *a, const void *b)

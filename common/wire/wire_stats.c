@@ -42,6 +42,8 @@ static const struct shmview_segment_stats no_segment = {
     .label = "",
     .backing = SHMVIEW_BACKING_FILE,
     .paid_by = -1,
+    .huge_bytes = -1,
+    .nodes = -1,
 };
 static const struct shmview_stats no_stats = {
     .starts = -1,
@@ -108,6 +110,12 @@ static const struct field segment_fields[] = {
     CHOICE(shmview_segment_stats, "backing", backing, true, wire_backing_names),
     CHOICE(shmview_segment_stats, "frozen", frozen, true, wire_frozen_names),
     NUMBER(shmview_segment_stats, "paid_by", paid_by, true),
+    CHOICE(shmview_segment_stats, "huge", huge, true, wire_huge_names),
+    CHOICE(shmview_segment_stats, "huge_by", huge_by, true, wire_huge_by_names),
+    CHOICE(shmview_segment_stats, "huge_missing", huge_missing, true, wire_huge_missing_names),
+    NUMBER(shmview_segment_stats, "huge_bytes", huge_bytes, true),
+    CHOICE(shmview_segment_stats, "numa", numa, true, wire_numa_names),
+    NUMBER(shmview_segment_stats, "nodes", nodes, true),
     FIELDS_END,
 };
 

@@ -38,6 +38,7 @@ struct config_segment {
     int64_t lifetime; /* enum shmview_lifetime: manual or attached */
     bool lock;
     int64_t backing;             /* enum shmview_backing; 0: the default of this configuration */
+    int64_t huge, numa, node;    /* as in struct wire_create */
     struct wire_layout *layouts; /* checked: they fit the segment */
     size_t n_layouts;
     const char *label; /* NULL: none */

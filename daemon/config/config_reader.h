@@ -81,6 +81,10 @@ void config_read_mode(struct config_reader *reader, const json_t *value, void *a
 
 /* Reads the word for an enum shmview_backing into an int64_t. */
 void config_read_backing(struct config_reader *reader, const json_t *value, void *at);
+/* Read "wanted" or "required" into an int64_t, and "interleaved" or the number of a node into
+ * a struct config_segment (config_placement.c). */
+void config_read_huge(struct config_reader *reader, const json_t *value, void *at);
+void config_read_numa(struct config_reader *reader, const json_t *value, void *segment);
 
 /* Returns the string, borrowed from value, or NULL after a fault. */
 const char *config_string(struct config_reader *reader, const json_t *value);

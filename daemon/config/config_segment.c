@@ -266,6 +266,11 @@ static void check_keys(struct config_reader *reader, const json_t *value,
             config_fault(reader, "follows from \"stream\", and must not be beside it");
             config_path_cut(reader, mark);
         }
+    if (s->is_stream && s->huge) {
+        size_t mark = config_path_key(reader, "huge");
+        config_fault(reader, "must not be beside \"stream\"");
+        config_path_cut(reader, mark);
+    }
     if (s->is_stream && !s->lock) {
         size_t mark = config_path_key(reader, "lock");
         config_fault(reader, "must be true, because a stream needs a lock");
@@ -287,6 +292,8 @@ static void read_segment(struct config_reader *reader, const json_t *value, unsi
         {"lock", read_bool, AT(lock), false},
         {"label", read_label, AT(label), false},
         {"backing", config_read_backing, AT(backing), false},
+        {"huge", config_read_huge, AT(huge), false},
+        {"numa", config_read_numa, 0, false},
         {"layouts", read_layouts, 0, false},
         {"stream", read_stream, 0, false},
         {.name = NULL},
@@ -297,6 +304,7 @@ static void read_segment(struct config_reader *reader, const json_t *value, unsi
         .access = {.uid = geteuid(), .gid = getegid(), .mode = MODE_DEFAULT},
         .lifetime = SHMVIEW_MANUAL,
         .lock = true,
+        .node = WIRE_ABSENT,
         .file = reader->file,
         .line = line,
     };

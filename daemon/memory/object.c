@@ -16,6 +16,7 @@
 #include "common/memory/measure.h"
 #include "daemon/memory/directory.h"
 #include "daemon/memory/discard.h"
+#include "daemon/memory/placement.h"
 #include "daemon/memory/sealed.h"
 
 /* How much is committed between two tests of *cancel, in about 20 ms. */
@@ -49,6 +50,13 @@ struct measure {
     uint64_t group_limit; /* of the control group; UINT64_MAX: none */
 };
 
+/* Calls statvfs() for the instance's directory, on which an administrator can have mounted a tmpfs
+ * of its own (docs/PLACEMENT.md); for /dev/shm before the directory is open. */
+static int stat_space(struct statvfs *ret)
+{
+    return statvfs(directory_fd() >= 0 ? directory_path() : DIRECTORY_SHM, ret);
+}
+
 /* Measures all; promises are not subtracted. */
 static struct measure measure_now(void)
 {
@@ -60,7 +68,7 @@ static struct measure measure_now(void)
         .memory_limit = all.limit,
         .group_limit = all.group_limit,
     };
-    if (statvfs(DIRECTORY_SHM, &fs) == 0 && fs.f_blocks) {
+    if (stat_space(&fs) == 0 && fs.f_blocks) {
         m.shm = (uint64_t)fs.f_bavail * fs.f_frsize;
         m.shm_limit = (uint64_t)fs.f_blocks * fs.f_frsize;
     }
@@ -147,7 +155,7 @@ struct object_space object_space(enum object_kind kind)
 uint64_t object_count_free(void)
 {
     struct statvfs fs;
-    return statvfs(DIRECTORY_SHM, &fs) || fs.f_files == 0 ? UINT64_MAX : fs.f_favail;
+    return stat_space(&fs) || fs.f_files == 0 ? UINT64_MAX : fs.f_favail;
 }
 
 /* Returns whether the bytes were promised. */
@@ -178,11 +186,22 @@ int object_promise_now(enum object_kind kind, uint64_t bytes)
     return try_promise(kind, bytes, &space) ? 0 : -EAGAIN;
 }
 
+/* Commits one step, by the placement if there is one. Returns 0 or -errno. */
+static int commit_step(enum object_kind kind, int fd, struct placement *placement, uint64_t from,
+                       uint64_t bytes)
+{
+    if (!placement)
+        return commit(fd, from, bytes);
+    if (kind == OBJECT_FILE && ftruncate(fd, (off_t)(from + bytes)))
+        return -errno;
+    return placement_commit(placement, fd, kind != OBJECT_FILE, from, bytes);
+}
+
 /* Settles the promise step by step, because the next measurement no longer counts committed memory
  * as free, and keeping its promise would subtract it twice. Looks for free memory before each step
  * but the first of an object, because other programs may have taken memory since the promise. */
-int object_commit_promised(enum object_kind kind, int fd, uint64_t from, uint64_t bytes,
-                           const atomic_bool *cancel)
+int object_commit_placed(enum object_kind kind, int fd, struct placement *placement, uint64_t from,
+                         uint64_t bytes, const atomic_bool *cancel)
 {
     uint64_t done = 0;
     int r = 0;
@@ -190,25 +209,32 @@ int object_commit_promised(enum object_kind kind, int fd, uint64_t from, uint64_
         if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
             r = -ECANCELED;
         uint64_t step = bytes - done < COMMIT_STEP_BYTES ? bytes - done : COMMIT_STEP_BYTES;
-        if (from + done > 0 && r == 0 && measure_memory().free < step)
+        if (from + done > 0 && r == 0 && measure_memory().free < placement_memory(placement, step))
             r = -ENOSPC;
         if (r == 0)
-            r = commit(fd, from + done, step);
+            r = commit_step(kind, fd, placement, from + done, step);
         if (r == 0) {
-            object_unpromise(kind, step);
+            object_unpromise(kind, placement_memory(placement, step));
             done += step;
         }
     }
-    object_unpromise(kind, bytes - done);
+    object_unpromise(kind, placement_memory(placement, bytes - done));
     return r;
 }
 
-/* Whether st is the file that was created as this object. */
+int object_commit_promised(enum object_kind kind, int fd, uint64_t from, uint64_t bytes,
+                           const atomic_bool *cancel)
+{
+    return object_commit_placed(kind, fd, NULL, from, bytes, cancel);
+}
+
+/* Whether st is the file that was created as this object. Objects of huge pages have another device
+ * than the others of their segment; their inode alone is unique (sealed.h). */
 static bool is_same(const struct object *object, const struct stat *st)
 {
     uid_t uid = object->own ? object->maker : geteuid();
-    return S_ISREG(st->st_mode) && st->st_uid == uid && st->st_dev == object->device &&
-           st->st_ino == object->inode;
+    return S_ISREG(st->st_mode) && st->st_uid == uid && st->st_ino == object->inode &&
+           (st->st_dev == object->device || object->inode & SEALED_HUGE);
 }
 
 /* Creates the empty file. Returns a descriptor and fills in *ret_st, or -errno. */
@@ -224,21 +250,29 @@ static int create_file(const char *name, struct stat *ret_st)
     return r;
 }
 
+/* Creates the object without memory. Returns a descriptor and fills in *ret_st, or -errno. */
+static int create_empty(const struct object *object, uint64_t size, struct stat *ret_st)
+{
+    if (object->kind == OBJECT_FILE)
+        return create_file(object->name, ret_st);
+    if (placement_is_pool(object->placement))
+        return sealed_create_huge(object->name, placement_object_bytes(object->placement, size),
+                                  ret_st);
+    return sealed_create(object->name, size, object->kind == OBJECT_SEALED_FULLY, ret_st);
+}
+
 int object_create_promised(struct object *object, uint64_t size, uint64_t bytes,
                            const atomic_bool *cancel)
 {
     struct stat st = {0};
-    CLEANUP_FD int fd =
-        object->kind == OBJECT_FILE
-            ? create_file(object->name, &st)
-            : sealed_create(object->name, size, object->kind == OBJECT_SEALED_FULLY, &st);
+    CLEANUP_FD int fd = create_empty(object, size, &st);
     if (fd < 0) {
-        object_unpromise(object->kind, bytes);
+        object_unpromise(object->kind, placement_memory(object->placement, bytes));
         return fd;
     }
     object->device = st.st_dev;
     object->inode = st.st_ino;
-    int r = object_commit_promised(object->kind, fd, 0, bytes, cancel);
+    int r = object_commit_placed(object->kind, fd, object->placement, 0, bytes, cancel);
     if (r == 0)
         return steal_fd(&fd);
     if (object->kind == OBJECT_FILE)

@@ -38,9 +38,12 @@ struct object {
     enum object_kind kind;
     dev_t device;
     ino_t inode;
-    bool own;    /* a client has made it (own.h), and maker is its user */
-    uid_t maker; /* undefined otherwise: this user */
+    bool own;                    /* a client has made it (own.h), and maker is its user */
+    uid_t maker;                 /* undefined otherwise: this user */
+    struct placement *placement; /* for its creation, borrowed; NULL: none */
 };
+
+struct placement;
 
 /* How much memory an allocation can get, in bytes. */
 struct object_space {
@@ -84,6 +87,11 @@ void object_unpromise(enum object_kind kind, uint64_t bytes);
 /* Commits `bytes` of the object from byte `from` on; they were promised. Returns 0 or -errno. */
 int object_commit_promised(enum object_kind kind, int fd, uint64_t from, uint64_t bytes,
                            const atomic_bool *cancel);
+
+/* Like object_commit_promised(), but by a placement, which may be NULL: see placement.h, also for
+ * the further error -EOPNOTSUPP. Settles no promise of memory of the pool. */
+int object_commit_placed(enum object_kind kind, int fd, struct placement *placement, uint64_t from,
+                         uint64_t bytes, const atomic_bool *cancel);
 
 /* Opens the object again; flags is O_RDONLY or O_RDWR. Returns a descriptor, which the caller owns,
  * or -errno; -ESTALE if another file has that name. */

@@ -33,7 +33,8 @@ int salvage_want(struct salvage *s, uint64_t device, uint64_t inode)
 {
     if (!grow(&s->inodes, s->n_inodes, &s->inodes_most, sizeof *s->inodes))
         return -ENOMEM;
-    s->device = device;
+    if (!(inode & SEALED_HUGE))
+        s->device = device;
     s->inodes[s->n_inodes++] = inode;
     return 0;
 }
@@ -72,8 +73,10 @@ static bool has_our_name(int directory, const char *entry)
 static bool is_wanted(const struct salvage *s, int directory, const char *entry)
 {
     struct stat st;
-    if (!has_our_name(directory, entry) || fstatat(directory, entry, &st, 0) ||
-        st.st_dev != s->device)
+    if (!has_our_name(directory, entry))
+        return false;
+    CLEANUP_FD int fd = openat(directory, entry, O_PATH | O_CLOEXEC);
+    if (fd < 0 || sealed_mark(fd, &st) || (st.st_dev != s->device && !(st.st_ino & SEALED_HUGE)))
         return false;
     uint64_t inode = st.st_ino;
     return bsearch(&inode, s->inodes, s->n_inodes, sizeof inode, compare_inodes) &&

@@ -19,11 +19,12 @@ struct salvage {
     uint32_t *pids;
     size_t n_inodes, n_pids;
     size_t inodes_most, pids_most; /* for which there is memory */
-    uint64_t device;
+    uint64_t device;               /* of all that have no huge pages */
 };
 
 /* Note an object that is missing, and a process that may have a descriptor of it; 0: none. All
- * objects have the same device, because the kernel has one file system for memfds. Return 0 or
+ * objects have the same device, because the kernel has one file system for memfds; only those of
+ * huge pages have another one, whose seals no other file of that kind can have. Return 0 or
  * -ENOMEM. */
 int salvage_want(struct salvage *salvage, uint64_t device, uint64_t inode);
 int salvage_ask(struct salvage *salvage, uint32_t pid);

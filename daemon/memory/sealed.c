@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/queue.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,6 +23,8 @@
 #define NAME_BYTES 200
 /* How long a daemon that ends waits for a keeper or a service manager. */
 #define END_WAIT_MS 2000
+/* Objects of base pages have no larger blocks, except where shmem_enabled is "always". */
+#define SMALL_BLOCK_BYTES 65536
 
 struct sealed {
     struct table_link link;
@@ -102,15 +106,26 @@ static int open_for_client(const struct sealed *s, int flags)
     return fd < 0 ? -errno : fd;
 }
 
-/* Returns an empty memfd that cannot be executed, or -errno. Linux before 6.3 does not know
- * MFD_NOEXEC_SEAL; there fchmod() alone makes it so. */
-static int new_memfd(const char *name)
+int sealed_mark(int fd, struct stat *ret)
+{
+    struct statfs fs;
+    if (fstat(fd, ret))
+        return -1;
+    if (ret->st_blksize > SMALL_BLOCK_BYTES && fstatfs(fd, &fs) == 0 &&
+        fs.f_type == HUGETLBFS_MAGIC)
+        ret->st_ino |= SEALED_HUGE;
+    return 0;
+}
+
+/* Returns an empty memfd that cannot be executed, or -errno; more are further flags. Linux before
+ * 6.3 does not know MFD_NOEXEC_SEAL; there fchmod() alone makes it so. */
+static int new_memfd(const char *name, unsigned more)
 {
     char full[NAME_BYTES];
     snprintf(full, sizeof full, "shmview:%s", name);
-    int fd = memfd_create(full, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+    int fd = memfd_create(full, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL | more);
     if (fd < 0 && errno == EINVAL)
-        fd = memfd_create(full, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        fd = memfd_create(full, MFD_CLOEXEC | MFD_ALLOW_SEALING | more);
     return fd < 0 ? -errno : fd;
 }
 
@@ -199,15 +214,14 @@ void sealed_end(void)
 
 /* --- Objects -------------------------------------------------------------- */
 
-int sealed_create(const char *name, uint64_t bytes, bool fully, struct stat *ret_st)
+/* Gives the new memfd its size and seals, and keeps it; takes over fd. Returns like
+ * sealed_create(). */
+static int complete(int new_fd, uint64_t bytes, int seals, struct stat *ret_st)
 {
-    CLEANUP_FD int fd = new_memfd(name);
+    CLEANUP_FD int fd = new_fd;
     struct stat st;
-    if (fd < 0)
-        return fd;
-    int seals = F_SEAL_SHRINK | F_SEAL_GROW | (fully ? F_SEAL_SEAL : 0);
     if (fchmod(fd, 0600) || ftruncate(fd, (off_t)bytes) || fcntl(fd, F_ADD_SEALS, seals) ||
-        fstat(fd, &st))
+        sealed_mark(fd, &st))
         return -errno;
     CLEANUP_FD int own = reopen(fd, O_RDWR);
     if (own < 0)
@@ -234,6 +248,29 @@ int sealed_take_over(int fd, const struct stat *st)
     return 0;
 }
 
+int sealed_create(const char *name, uint64_t bytes, bool fully, struct stat *ret_st)
+{
+    int fd = new_memfd(name, 0);
+    return fd < 0 ? fd
+                  : complete(fd, bytes, F_SEAL_SHRINK | F_SEAL_GROW | (fully ? F_SEAL_SEAL : 0),
+                             ret_st);
+}
+
+int sealed_create_huge(const char *name, uint64_t bytes, struct stat *ret_st)
+{
+    CLEANUP_FD int fd = new_memfd(name, MFD_HUGETLB | MFD_HUGE_2MB);
+    if (fd < 0)
+        return fd;
+    /* a shared mapping reserves its pages for the object, also after it is unmapped */
+    if (ftruncate(fd, (off_t)bytes))
+        return -errno;
+    void *p = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (p == MAP_FAILED)
+        return errno == ENOMEM ? -ENOSPC : -errno;
+    munmap(p, (size_t)bytes);
+    return complete(steal_fd(&fd), bytes, F_SEAL_SHRINK | F_SEAL_GROW, ret_st);
+}
+
 int sealed_open(ino_t inode, int flags)
 {
     pthread_mutex_lock(&lock); /* so that the descriptor is not closed until it is reopened */
@@ -247,7 +284,7 @@ int sealed_stat(ino_t inode, struct stat *ret)
 {
     pthread_mutex_lock(&lock);
     const struct sealed *s = find(inode);
-    int r = !s ? -ENOENT : fstat(s->fd, ret) ? -errno : 0;
+    int r = !s ? -ENOENT : sealed_mark(s->fd, ret) ? -errno : 0;
     pthread_mutex_unlock(&lock);
     return r;
 }
@@ -297,7 +334,7 @@ static bool is_adoptable(int fd, struct stat *ret_st)
 {
     const int size = F_SEAL_SHRINK | F_SEAL_GROW;
     int seals = fcntl(fd, F_GET_SEALS);
-    return seals >= 0 && (seals & size) == size && fstat(fd, ret_st) == 0 &&
+    return seals >= 0 && (seals & size) == size && sealed_mark(fd, ret_st) == 0 &&
            S_ISREG(ret_st->st_mode) && !find(ret_st->st_ino);
 }
 

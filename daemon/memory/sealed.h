@@ -25,6 +25,14 @@
 /* What a link of /proc/PID/fd to such an object begins with. */
 #define SEALED_LINK "/memfd:shmview:"
 
+/* In the inode of an object of huge pages. The kernel numbers these by another counter than other
+ * memfds, so that two objects can have the same number. */
+#define SEALED_HUGE ((ino_t)1 << 63)
+
+/* Calls fstat(), and marks the inode of an object of huge pages with SEALED_HUGE. Every inode that
+ * this module takes or returns is marked so. Returns 0 or -1 with errno. */
+int sealed_mark(int fd, struct stat *ret);
+
 /* How many sealed objects the daemon can have, and how many more it can have now. */
 struct sealed_room {
     unsigned most, free;
@@ -47,6 +55,10 @@ int sealed_create(const char *name, uint64_t bytes, bool fully, struct stat *ret
  * over fd if this succeeds; the caller owes sealed_take() then. Returns 0; -EEXIST if it is here
  * already; -EMFILE if there is no room; or another -errno. */
 int sealed_take_over(int fd, const struct stat *st);
+
+/* Like sealed_create(), but of huge pages of 2 MiB, which the kernel reserves for it now; `bytes`
+ * is a multiple. Returns -ENOSPC if its pool has too few. */
+int sealed_create_huge(const char *name, uint64_t bytes, struct stat *ret_st);
 
 /* Opens the object again; flags is O_RDONLY or O_RDWR. Returns a descriptor, which the caller owns;
  * -ENOENT if there is no such object; or another -errno. */

@@ -68,7 +68,13 @@ static void refuse_allocation(const struct job *job)
 {
     struct answer *answer = job->request.answer;
     const struct segment *s = job->segment;
-    if (job->result == -ENOSPC) {
+    if (job->result == -EOPNOTSUPP) {
+        refuse(answer, SHMVIEW_ERR_NO_SPACE,
+               json_pack("{s:I, s:I, s:I}", "asked", (json_int_t)s->size, "free", (json_int_t)0,
+                         "limit", (json_int_t)0),
+               "segment '%s' requires huge pages: %s", s->name,
+               placement_missing_text(s->placement->missing));
+    } else if (job->result == -ENOSPC) {
         uint64_t n_free = s->sealed ? UINT64_MAX : object_count_free();
         uint64_t n_needed = s->lock ? N_SEGMENT_PARTS : 1;
         json_t *facts =
@@ -231,6 +237,14 @@ static bool check_create(struct wire_create *create, struct answer *answer)
                         LIMIT_LABEL_BYTES);
     else if (create->lifetime == SHMVIEW_ATTACHED && !create->access)
         wire_fault_fill(&fault, "lifetime", "\"attached\" needs an access to attach with");
+    else if (create->memory == WIRE_MEMORY_CLIENT && (create->huge || create->numa))
+        wire_fault_fill(&fault, create->huge ? "huge" : "numa",
+                        "has no effect on memory that the client has made");
+    else if (create->numa == SHMVIEW_NUMA_NODE && create->node == WIRE_ABSENT)
+        wire_fault_fill(&fault, "node", "is missing: numa is \"node\"");
+    else if (create->node != WIRE_ABSENT && !placement_has_node((uint32_t)create->node))
+        wire_fault_fill(&fault, "node", "is %" PRId64 ", of which this machine has no memory",
+                        create->node);
     if (fault.reason[0]) {
         refuse_parameter(answer, &fault);
         return false;
@@ -238,6 +252,18 @@ static bool check_create(struct wire_create *create, struct answer *answer)
     if (!create->lifetime)
         create->lifetime = create->access ? SHMVIEW_ATTACHED : SHMVIEW_MANUAL;
     return true;
+}
+
+/* Returns what the request wants, or NULL if memory is short: then the segment does without. */
+static struct placement *placement_new(const struct wire_create *create)
+{
+    struct placement *p = calloc(1, sizeof *p);
+    if (!p)
+        return NULL;
+    p->huge = (uint8_t)create->huge;
+    p->numa = (uint8_t)create->numa;
+    p->node = create->node == WIRE_ABSENT ? 0 : (uint32_t)create->node;
+    return p;
 }
 
 /* Reserves the name, applies policy and quotas, and returns a new job; or returns NULL after
@@ -263,6 +289,8 @@ static struct job *job_new(const struct request *request, const struct wire_crea
         return NULL;
     }
     s->size = (uint64_t)create->size;
+    if (create->huge || create->numa)
+        s->placement = placement_new(create);
     if (!(declared ? permit_declare(request, &declared->access, s)
                    : permit_create(request, create, s))) {
         free(job);
@@ -307,10 +335,12 @@ static void job_start(struct job *job)
 }
 
 /* Creates a small segment on the loop. Returns false if a thread must do it: because the segment is
- * large, because the client does not attach it, or because memory must be waited for. */
+ * large or has a placement, because the client does not attach it, or because memory must be waited
+ * for. */
 static bool create_now(struct job *job, struct answer *answer)
 {
-    if (!job->access || (job->segment->size > SMALL_BYTES && !job->segment->own))
+    const struct segment *s = job->segment;
+    if (!job->access || s->placement || (s->size > SMALL_BYTES && !s->own))
         return false;
     job->result = segment_allocate_now(job->segment);
     if (job->result == -EAGAIN)
@@ -359,6 +389,9 @@ void creation_declare(struct state *state, const struct config_segment *want)
         .lock = want->lock,
         .label = want->label,
         .backing = want->backing,
+        .huge = want->huge,
+        .numa = want->numa,
+        .node = want->node,
     };
     struct job *job = job_new(&request, &create, want);
     answer_deinit(&answer); /* only a lack of memory can be in it, which is logged */

@@ -76,6 +76,27 @@ static int enter(struct registry *registry, struct segment *s)
     return 0;
 }
 
+/* Returns 0, or -1 if memory is short. */
+static int restore_placement(struct segment *s, const struct store_segment *record)
+{
+    const struct store_placement *p = &record->placement;
+    if (!(record->flags & STORE_PLACED))
+        return 0;
+    s->placement = malloc(sizeof *s->placement);
+    if (!s->placement)
+        return -1;
+    *s->placement = (struct placement){
+        .huge = p->huge,
+        .numa = p->numa,
+        .by = p->by,
+        .missing = p->missing,
+        .node = p->node,
+        .huge_bytes = p->huge_bytes,
+        .nodes = p->nodes,
+    };
+    return 0;
+}
+
 struct segment *registry_restore(struct registry *registry, const struct store_segment *record)
 {
     bool named = record->flags & STORE_NAMED;
@@ -100,8 +121,9 @@ struct segment *registry_restore(struct registry *registry, const struct store_s
     s->device = record->device;
     memcpy(s->inodes, record->inode, sizeof s->inodes);
     s->access = access_share(&record->access);
-    if (!s->access || enter(registry, s)) {
+    if (!s->access || restore_placement(s, record) || enter(registry, s)) {
         access_unshare(s->access);
+        free(s->placement);
         free(s);
         errno = ENOMEM;
         return NULL;

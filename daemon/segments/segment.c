@@ -54,6 +54,7 @@ void segment_object(const struct segment *segment, enum segment_part part, struc
     ret->inode = segment->inodes[part];
     ret->own = segment->own && part == DATA;
     ret->maker = segment->maker;
+    ret->placement = part == DATA ? segment->placement : NULL;
     ret->kind = !segment->sealed ? OBJECT_FILE : part == DATA ? OBJECT_SEALED : OBJECT_SEALED_FULLY;
     if (part == DATA && segment->named)
         name_by_name(segment, ret->name);
@@ -80,6 +81,7 @@ void segment_abandon(struct segment *segment)
     layouts_deinit(&segment->layouts);
     slots_deinit(&segment->slots);
     access_unshare(segment->access);
+    free(segment->placement);
     free(segment);
 }
 
@@ -130,8 +132,19 @@ int segment_keep(const struct segment *segment)
         .maker = segment->maker,
         .lifetime = segment->lifetime,
         .flags = (segment->lock ? STORE_LOCK : 0) | (segment->named ? STORE_NAMED : 0) |
-                 (segment->sealed ? STORE_SEALED : 0) | (segment->own ? STORE_OWN : 0),
+                 (segment->sealed ? STORE_SEALED : 0) | (segment->own ? STORE_OWN : 0) |
+                 (segment->placement ? STORE_PLACED : 0),
     };
+    if (segment->placement)
+        record.placement = (struct store_placement){
+            .huge = segment->placement->huge,
+            .numa = segment->placement->numa,
+            .by = segment->placement->by,
+            .missing = segment->placement->missing,
+            .node = segment->placement->node,
+            .huge_bytes = segment->placement->huge_bytes,
+            .nodes = segment->placement->nodes,
+        };
     if (segment->access)
         record.access = *segment->access;
     if (segment->has_creator)

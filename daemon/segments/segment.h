@@ -31,6 +31,7 @@
 
 #include "daemon/base/table.h"
 #include "daemon/memory/object.h"
+#include "daemon/memory/placement.h"
 #include "daemon/memory/slots.h"
 #include "daemon/rights/access.h"
 #include "daemon/segments/home.h"
@@ -71,6 +72,7 @@ struct segment {
     uint64_t device;                  /* of its objects, as stat() returns it */
     uint64_t inodes[N_SEGMENT_PARTS]; /* of its objects; 0 if there is no such object */
     const struct access *access;      /* of access_share(); NULL until permit.c has set it */
+    struct placement *placement;      /* of its data, owned; NULL: its creator wanted none */
     struct quota_user *payer;         /* the user who is charged for it; NULL: nobody */
     uint32_t control_bytes;           /* of the control object, committed */
     uint32_t n_attachments;
@@ -118,6 +120,9 @@ enum allocation {
  * last of them creates the control and the liveness object with their headers. *done is the memory
  * committed so far; the caller sets it to 0 before the first step. Blocks, and therefore runs on a
  * thread.
+ *
+ * Returns -EOPNOTSUPP if the segment must have huge pages and gets none; segment->placement has the
+ * reason.
  *
  * Returns an enum allocation. After ALLOCATED the caller owes use_abandon() if it does not attach
  * the segment. Returns -ENOSPC with *ret_space filled, -ECANCELED if *cancel became true, or

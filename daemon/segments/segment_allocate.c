@@ -76,6 +76,12 @@ static int allocate_lock(struct segment *segment)
     return r ? r : use_map_object(use, liveness);
 }
 
+/* How much memory must be promised for these bytes of the data. */
+static uint64_t memory_of(const struct segment *segment, uint64_t bytes)
+{
+    return placement_memory(segment->placement, bytes);
+}
+
 /* Undoes an allocation that has failed with r. `bytes` are promised and not settled yet. Returns
  * r. */
 static int give_up(struct segment *segment, uint64_t bytes, int r)
@@ -88,10 +94,10 @@ static int give_up(struct segment *segment, uint64_t bytes, int r)
 
 /* Promises all memory of the segment, and creates the data object with its first bytes. If
  * ret_space is NULL, does not wait for memory that is being freed. Returns 0 or -errno. */
-static int begin(struct segment *segment, uint64_t first, const atomic_bool *cancel,
-                 struct object_space *ret_space)
+static int begin_once(struct segment *segment, uint64_t first, const atomic_bool *cancel,
+                      struct object_space *ret_space)
 {
-    uint64_t bytes = segment->size + (segment->lock ? LOCK_BYTES : 0);
+    uint64_t bytes = memory_of(segment, segment->size) + (segment->lock ? LOCK_BYTES : 0);
     int r = ret_space ? object_promise(kind_of(segment), bytes, ret_space)
                       : object_promise_now(kind_of(segment), bytes);
     if (r)
@@ -101,7 +107,20 @@ static int begin(struct segment *segment, uint64_t first, const atomic_bool *can
         return give_up(segment, bytes, r);
     int data = segment->use->fds[DATA_WRITE] =
         create_object(segment, DATA, segment->size, first, cancel);
-    return data < 0 ? give_up(segment, bytes - first, data) : 0;
+    return data < 0 ? give_up(segment, bytes - memory_of(segment, first), data) : 0;
+}
+
+/* Like begin_once(), first with huge pages of the pool. Another process may have taken them since
+ * they were counted; then the segment does without the pool. */
+static int begin(struct segment *segment, uint64_t first, const atomic_bool *cancel,
+                 struct object_space *ret_space)
+{
+    bool is_pool = placement_choose_pool(segment->placement, segment->sealed, segment->size);
+    int r = begin_once(segment, first, cancel, ret_space);
+    if (r != -ENOSPC || !is_pool)
+        return r;
+    placement_leave_pool(segment->placement);
+    return begin_once(segment, first, cancel, ret_space);
 }
 
 /* Promises the memory of the lock, for a segment that has its data already. Returns 0 or -errno. */
@@ -120,12 +139,12 @@ static int begin_own(struct segment *segment, struct object_space *ret_space)
  * so this opens the object again. Returns 0 or -errno. */
 static int go_on(struct segment *segment, uint64_t from, uint64_t bytes, const atomic_bool *cancel)
 {
-    uint64_t rest = segment->size - from + (segment->lock ? LOCK_BYTES : 0);
+    uint64_t rest = memory_of(segment, segment->size - from) + (segment->lock ? LOCK_BYTES : 0);
     int data = use_open(segment->use, DATA_WRITE);
     if (data < 0)
         return give_up(segment, rest, data);
-    int r = object_commit_promised(kind_of(segment), data, from, bytes, cancel);
-    return r ? give_up(segment, rest - bytes, r) : 0;
+    int r = object_commit_placed(kind_of(segment), data, segment->placement, from, bytes, cancel);
+    return r ? give_up(segment, rest - memory_of(segment, bytes), r) : 0;
 }
 
 /* Does one step. Leaves descriptors and the map of the liveness object open, because the creator

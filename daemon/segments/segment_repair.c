@@ -22,7 +22,8 @@
 /* The size that the object must have. */
 static uint64_t bytes_of(const struct segment *segment, enum segment_part part)
 {
-    return part == DATA ? segment->size : segment_control_size(segment, segment->control_bytes);
+    return part == DATA ? placement_object_bytes(segment->placement, segment->size)
+                        : segment_control_size(segment, segment->control_bytes);
 }
 
 /* Calls stat() for one object, through its open descriptor if there is one. */

@@ -33,10 +33,19 @@ struct store_holder {
     uint32_t uid;
 };
 
+/* What a segment got of huge pages and nodes: the members of struct placement of daemon/memory. */
+struct store_placement {
+    uint8_t huge, numa, by, missing;
+    uint32_t node;
+    uint64_t huge_bytes;
+    uint64_t nodes;
+};
+
 #define STORE_LOCK   1u
 #define STORE_NAMED  2u
-#define STORE_SEALED 4u /* its objects are memfds, which are kept elsewhere */
-#define STORE_OWN    8u /* its creator has made the data object */
+#define STORE_SEALED 4u  /* its objects are memfds, which are kept elsewhere */
+#define STORE_OWN    8u  /* its creator has made the data object */
+#define STORE_PLACED 16u /* it has a placement */
 
 /* The record of a segment. Written as store_record.h describes. */
 struct store_segment {
@@ -51,6 +60,7 @@ struct store_segment {
     struct access access;              /* only the used entries are written */
     char name[LIMIT_NAME_BYTES + 1];   /* only the bytes up to the NUL are written */
     char label[LIMIT_LABEL_BYTES + 1]; /* up to the NUL, too; "" is not written */
+    struct store_placement placement;  /* with STORE_PLACED only, as the last bytes of a record */
 };
 
 /* The record of an attachment, written as it is. */

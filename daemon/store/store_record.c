@@ -6,6 +6,7 @@
 _Static_assert(sizeof(struct store_holder) == 24, "records have no gaps");
 _Static_assert(offsetof(struct store_segment, access) == 88, "records have no gaps");
 _Static_assert(sizeof(struct access_entry) == 8, "records have no gaps");
+_Static_assert(sizeof(struct store_placement) == 24, "records have no gaps");
 
 /* The members of fixed length, which come before the entries of the access control list. */
 #define SEGMENT_FIXED_BYTES                                                                        \
@@ -18,11 +19,15 @@ size_t store_record_write(const struct store_segment *segment, char *record)
     memcpy(record, segment, n); /* in both, the entries follow the fixed members */
     memcpy(record + n, segment->name, name);
     n += name;
-    if (!segment->label[0])
+    if (segment->label[0]) {
+        size_t label = strlen(segment->label) + 1;
+        memcpy(record + n, segment->label, label);
+        n += label;
+    }
+    if (!(segment->flags & STORE_PLACED))
         return n;
-    size_t label = strlen(segment->label) + 1;
-    memcpy(record + n, segment->label, label);
-    return n + label;
+    memcpy(record + n, &segment->placement, sizeof segment->placement);
+    return n + sizeof segment->placement;
 }
 
 /* Copies the text at *at, which ends with a NUL before end, and moves *at past it. Returns whether
@@ -48,6 +53,12 @@ bool store_record_read(const void *record, size_t bytes, struct store_segment *r
         return false;
     memcpy(ret, record, n);
     const char *at = (const char *)record + n, *end = (const char *)record + bytes;
+    if (ret->flags & STORE_PLACED) {
+        if ((size_t)(end - at) < sizeof ret->placement)
+            return false;
+        end -= sizeof ret->placement;
+        memcpy(&ret->placement, end, sizeof ret->placement);
+    }
     return take_text(&at, end, ret->name, sizeof ret->name) &&
            (at == end || take_text(&at, end, ret->label, sizeof ret->label)) && at == end;
 }

@@ -119,6 +119,14 @@ struct shmview_description {
     /* uid of the user whose client made its memory (SHMVIEW_OWN_MEMORY) and whose control group
      * pays for it; -1: the daemon. */
     int64_t paid_by;
+    /* As in struct shmview_placed of shmview/placement.h. huge_bytes and nodes are -1 if its
+     * creator wanted nothing. */
+    uint32_t huge;
+    uint32_t huge_by;
+    uint32_t huge_missing;
+    uint32_t numa;
+    int64_t huge_bytes;
+    int64_t nodes;
 };
 
 /* Asks the daemon what the segment called name is. The caller must pass

@@ -185,6 +185,7 @@ struct shmview_create_options {
     uint32_t backing;                           /* enum shmview_backing; 0: as configured */
     const struct shmview_access_change *access; /* its owner, mode ...; NULL: defaults */
     const char *label; /* for people: UTF-8, at most 63 bytes, no control characters; NULL: none */
+    const struct shmview_placement *placement; /* huge pages, nodes: placement.h; NULL: defaults */
 };
 
 /* Creates the segment called name, filled with zeros, and attaches it for writing.

@@ -98,6 +98,13 @@ struct shmview_segment_stats {
     uint32_t frozen;  /* enum shmview_frozen (freeze.h); 0: clients may write */
     /* uid of the user whose client made its memory; -1: the daemon did. */
     int64_t paid_by;
+    /* As in struct shmview_description. */
+    uint32_t huge;
+    uint32_t huge_by;
+    uint32_t huge_missing;
+    uint32_t numa;
+    int64_t huge_bytes;
+    int64_t nodes;
 };
 
 /* How much of a counted thing the caller has, and how much the caller may

@@ -80,8 +80,8 @@ START_TEST(bytes_do_not_change)
     OK(shmview_populate(w, 0, BYTES));
     OK(shmview_populate(r, 0, BYTES)); /* for reading; writing would be refused */
     ck_assert_uint_eq(n_present(shmview_data(r), BYTES), BYTES / PAGE);
-    for (uint64_t i = 0; i < BYTES; i++)
-        ck_assert_int_eq(((const char *)shmview_data(r))[i], 7);
+    const char *data = shmview_data(r);
+    ck_assert(data[0] == 7 && memcmp(data, data + 1, BYTES - 1) == 0);
     OK(shmview_detach(r));
     OK(shmview_detach(w));
     end();

@@ -186,8 +186,18 @@ START_TEST(requests)
     struct wire_describe describe_it = {"s", 5, "l", 1};
     struct wire_acl_entry acl[] = {{.user = 7, .is_user = true, .right = WIRE_RIGHT_WRITE}};
     struct wire_grant grant = {0600, 1, 2, acl, 1};
-    struct wire_create create = {"s",   1,   SHMVIEW_WRITE,          SHMVIEW_MANUAL,    false,
-                                 grant, "l", SHMVIEW_BACKING_SEALED, WIRE_MEMORY_CLIENT};
+    struct wire_create create = {"s",
+                                 1,
+                                 SHMVIEW_WRITE,
+                                 SHMVIEW_MANUAL,
+                                 false,
+                                 grant,
+                                 "l",
+                                 SHMVIEW_BACKING_SEALED,
+                                 WIRE_MEMORY_CLIENT,
+                                 SHMVIEW_HUGE_WANTED,
+                                 SHMVIEW_NUMA_NODE,
+                                 0};
     struct wire_set_access set_access = {"s", 5, grant};
     struct wire_attach attach_to = {"s", SHMVIEW_WRITE, 5};
     struct wire_entrust entrust = {"s", 5};
