@@ -210,6 +210,7 @@ static void offer_kind(struct line *l, const char *kind)
         const char *const *words;
     } lists[] = {{"WHEN", lifetime_names},
                  {"BACKING", backing_names},
+                 {"HUGE", huge_names},
                  {"KEY", top_key_names},
                  {"WHAT", owner_died_names},
                  {"DELIVERY", stream_mode_names}};

@@ -217,6 +217,8 @@ const char *const access_names[] = {"peek", "read", "write", NULL};
 const char *const lifetime_names[] = {"attached", "manual", "creator", NULL};
 const char *const backing_names[] = {"file", "sealed", NULL};
 
+const char *const huge_names[] = {"wanted", "required", NULL};
+
 const char *access_name(uint32_t access)
 {
     return access >= SHMVIEW_PEEK && access <= SHMVIEW_WRITE ? access_names[access - 1] : NULL;

@@ -9,6 +9,7 @@
 
 #include "cli/text/access_text.h"
 #include "cli/text/layout_text.h"
+#include "cli/text/placement_text.h"
 #include "cli/text/show.h"
 
 #define LAYOUTS_MOST 64 /* of one segment: SHMVIEW_LAYOUTS_MAX */
@@ -58,9 +59,14 @@ struct create_call {
     struct access_text access;
     struct layouts_text layouts;
     size_t lifetime; /* index in lifetime_names, which is the enum shmview_lifetime less 1 */
-    size_t backing;  /* likewise in backing_names; N_BACKINGS: the daemon's default */
+    struct shmview_placement placement;
+    size_t huge;    /* likewise in huge_names; N_HUGE: not wanted */
+    size_t backing; /* likewise in backing_names; N_BACKINGS: the daemon's default */
     bool no_lock, own_memory, populate, json;
 };
+
+#define N_BACKINGS ((size_t)SHMVIEW_BACKING_SEALED)
+#define N_HUGE     ((size_t)SHMVIEW_HUGE_REQUIRED)
 
 static void create_deinit(struct create_call *call)
 {
@@ -168,6 +174,8 @@ static int run_create(struct context *c, int argc, char **argv)
         .access.change.struct_bytes = sizeof call.access.change,
         .lifetime = SHMVIEW_MANUAL - 1,
         .backing = N_BACKINGS,
+        .placement.struct_bytes = sizeof call.placement,
+        .huge = N_HUGE,
     };
     const struct verb_option options[] = {
         OPT_CALL("layout", 'l', &call.layouts, read_layout),
@@ -178,6 +186,8 @@ static int run_create(struct context *c, int argc, char **argv)
         OPT_TEXT("label", '\0', &call.options.label),
         OPT_WORD("lifetime", '\0', &call.lifetime, lifetime_names),
         OPT_WORD("backing", '\0', &call.backing, backing_names),
+        OPT_WORD("huge", '\0', &call.huge, huge_names),
+        OPT_CALL("numa", '\0', &call.placement, placement_parse),
         OPT_FLAG("no-lock", '\0', &call.no_lock),
         OPT_FLAG("own-memory", '\0', &call.own_memory),
         OPT_FLAG("populate", '\0', &call.populate),
@@ -188,6 +198,8 @@ static int run_create(struct context *c, int argc, char **argv)
         return c->status;
     call.options.lifetime = (uint32_t)call.lifetime + 1;
     call.options.backing = call.backing < N_BACKINGS ? (uint32_t)call.backing + 1 : 0;
+    call.placement.huge = call.huge < N_HUGE ? (uint32_t)call.huge + 1 : 0;
+    call.options.placement = &call.placement;
     call.options.flags = (call.no_lock ? SHMVIEW_NO_LOCK : 0) |
                          (call.own_memory ? SHMVIEW_OWN_MEMORY : 0) |
                          (call.populate ? SHMVIEW_POPULATE : 0);
@@ -215,6 +227,8 @@ const struct verb verb_create = {
     "      --label TEXT          a text of at most 63 bytes, which show prints\n"
     "      --backing BACKING     file: in /dev/shm; sealed: of a size that nobody can\n"
     "                            change; a keeper holds it while no daemon runs\n"
+    "      --huge HUGE           huge pages: wanted, or required\n"
+    "      --numa NODES          local, interleaved, or the number of a node\n"
     "      --no-lock             create it without a lock, and so without phases\n"
     "      --own-memory          allocate it here, so that the control group of this\n"
     "                            program is charged and not the daemon's; sealed\n"

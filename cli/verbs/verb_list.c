@@ -12,6 +12,7 @@
 #include <shmview/stats.h>
 
 #include "cli/shell/table.h"
+#include "cli/text/placement_text.h"
 #include "cli/text/streams.h"
 
 /* Columns, in the order of the table. The default ones come first. */
@@ -46,6 +47,7 @@ enum {
     BACKING,
     FROZEN,
     PAID_BY,
+    PLACEMENT,
     N_COLUMNS,
 };
 
@@ -80,6 +82,7 @@ static const struct column columns[N_COLUMNS] = {
     [BACKING] = {"BACKING", CELL_TEXT, false, "what its memory is: file, sealed"},
     [FROZEN] = {"FROZEN", CELL_TEXT, false, "who cannot write any longer: all, future"},
     [PAID_BY] = {"PAID-BY", CELL_TEXT, false, "user who made its memory, if the daemon did not"},
+    [PLACEMENT] = {"PLACEMENT", CELL_TEXT, false, "huge pages and nodes that it got"},
 };
 
 /* Describes the holder of the lock in buffer: the owner, the only reader, or the number of readers.
@@ -121,7 +124,15 @@ static int64_t count_waiting(const struct shmview_segment_stats *s)
 static int add_segment(struct table *table, const struct shmview_segment_stats *s, const char *mode,
                        int64_t now)
 {
-    char owner[HUMAN_BYTES + 64] = "", payer[64] = "";
+    char owner[HUMAN_BYTES + 64] = "", payer[64] = "", placement[PLACEMENT_TEXT];
+    const struct shmview_placed placed = {
+        .huge = s->huge,
+        .huge_by = s->huge_by,
+        .huge_missing = s->huge_missing,
+        .numa = s->numa,
+        .huge_bytes = s->huge_bytes > 0 ? (uint64_t)s->huge_bytes : 0,
+        .nodes = s->nodes > 0 ? (uint64_t)s->nodes : 0,
+    };
     const struct shmview_party_stats *holder = lock_owner(s, owner, sizeof owner);
     int64_t since = holder && holder->since_us >= 0 ? now - holder->since_us : -1;
     int64_t waiting = count_waiting(s);
@@ -141,6 +152,7 @@ static int add_segment(struct table *table, const struct shmview_segment_stats *
         [BACKING] = cell_text(backing_name(s->backing)),
         [FROZEN] = cell_text(frozen_name(s->frozen)),
         [PAID_BY] = cell_text(payer),
+        [PLACEMENT] = cell_text(placement_text(placement, &placed)),
         [AGE] = cell_number(s->created_us >= 0 ? now - s->created_us : -1),
         [OWNER_UID] = cell_number(s->owner),
         [GROUP] = cell_text(group_name(s->group)),

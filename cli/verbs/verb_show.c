@@ -15,6 +15,7 @@
 
 #include "cli/draw/picture.h"
 #include "cli/text/bus_error.h"
+#include "cli/text/placement_text.h"
 #include "cli/text/show.h"
 #include "cli/text/stream_show.h"
 #include "cli/text/views.h"
@@ -153,14 +154,29 @@ static json_t *parties_json(const struct shmview_segment_stats *s)
     return all;
 }
 
+/* Writes what the segment got; "" if nothing was wanted. */
+static const char *placement_of(const struct shmview_description *d, char *buffer)
+{
+    const struct shmview_placed placed = {
+        .huge = d->huge,
+        .huge_by = d->huge_by,
+        .huge_missing = d->huge_missing,
+        .numa = d->numa,
+        .huge_bytes = d->huge_bytes > 0 ? (uint64_t)d->huge_bytes : 0,
+        .nodes = d->nodes > 0 ? (uint64_t)d->nodes : 0,
+    };
+    return placement_text(buffer, &placed);
+}
+
 /* Makes the whole object, or NULL if memory is short. */
 static json_t *facts_json(const struct facts *f)
 {
     const struct shmview_description *d = f->d;
     const struct shmview_segment_stats *s = f->s;
+    char placement[PLACEMENT_TEXT];
     return json_pack(
         "{s:s, s:I, s:I, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:{s:o, s:o}, s:o, "
-        "s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
         "name", d->name, "id", (json_int_t)d->id, "size", (json_int_t)d->size, "resident",
         number(s->resident), "uid", (json_int_t)d->owner, "owner", text(user_name(d->owner)), "gid",
         number(d->group), "group", text(group_name(d->group)), "mode", mode_text(d->mode), "access",
@@ -170,7 +186,8 @@ static json_t *facts_json(const struct facts *f)
         "attachments", (json_int_t)d->attachments, "attached", parties_json(s), "layouts",
         layouts_json(d), "stream", f->stream ? stream_json(f->stream) : json_null(), "label",
         text(d->label), "backing", text(backing_name(d->backing)), "frozen",
-        text(frozen_name(d->frozen)), "paid_by", number(d->paid_by));
+        text(frozen_name(d->frozen)), "paid_by", number(d->paid_by), "placement",
+        text(placement_of(d, placement)));
 }
 
 static int print_facts_json(struct context *c, const struct facts *f)
@@ -213,7 +230,7 @@ static void print_access(const struct shmview_description *d)
 
 static void print_life(const struct facts *f, int64_t now)
 {
-    char when[HUMAN_BYTES], age[HUMAN_BYTES];
+    char when[HUMAN_BYTES], age[HUMAN_BYTES], placement[PLACEMENT_TEXT];
     printf(LABEL "%s\n", "lifetime", lifetime_name(f->d->lifetime));
     if (f->d->backing == SHMVIEW_BACKING_SEALED)
         printf(LABEL "sealed, and so nobody can change its size\n", "backing");
@@ -224,6 +241,8 @@ static void print_life(const struct facts *f, int64_t now)
                    : "only those that have mapped it for writing can change its bytes");
     if (f->d->paid_by >= 0)
         printf(LABEL "%s, whose program made the memory\n", "paid by", user_name(f->d->paid_by));
+    if (placement_of(f->d, placement)[0])
+        printf(LABEL "%s\n", "placement", placement);
     if (f->s->created_us >= 0)
         printf(LABEL "%s, %s ago\n", "created", iso_time(when, f->s->created_us),
                human_duration(age, now - f->s->created_us));

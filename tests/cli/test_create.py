@@ -133,6 +133,22 @@ def test_own_memory(ctl):
     rows = dict(line.split() for line in ctl("list", "--raw", "-o", "NAME,PAID-BY").out.splitlines())
     assert (rows["own"], rows["other"]) == (user, "-")
     ctl("create", "both", "1", "--own-memory", "--backing", "file", status=1, err="always sealed")
+    ctl("create", "both", "1", "--own-memory", "--huge", "wanted", status=1, err="a placement")
+
+
+def test_placement(ctl):
+    ctl("create", "none", "1")
+    ctl("create", "small", "1", "--huge", "wanted", "--numa", "0")
+    said = ctl("show", "small").out
+    assert "smaller than a huge page; nodes " in said
+    assert "placement" not in ctl("show", "none").out
+    assert ctl("show", "-J", "none").json["placement"] is None
+    assert ctl("show", "-J", "small").json["placement"].startswith("smaller than a huge page; nodes ")
+    assert "smaller than a huge page; nodes" in ctl("list", "--raw", "-o", "PLACEMENT", "small").out.replace("\\x20", " ")
+    ctl("create", "all", "1", "--numa", "interleaved")
+    ctl("create", "a", "1", "--huge", "required", status=1, err="requires huge pages: it is smaller than a huge page")
+    ctl("create", "a", "1", "--huge", "no", status=2, err="huge 'no' is none of wanted, required")
+    ctl("create", "a", "1", "--numa", "63", status=2, err="--numa '63' is none of local, interleaved, 0 to 62")
 
 
 @pytest.mark.parametrize("lifetime", ["attached", "creator"])

@@ -26,7 +26,7 @@ def connect(path=None, *, start=True):
 
 def create(name=None, size=None, *, layouts=None, phase=None, lifetime="attached", lock=True,
            populate=False, mode=None, owner=None, group=None, entries=None, label=None,
-           connection=None, backing=None, own_memory=False, **more):
+           connection=None, backing=None, own_memory=False, huge=False, numa=None, **more):
     """Creates a zeroed segment, attaches it for writing, and returns the Segment.
 
     name: 1 to 128 letters, digits, '.', '_' and '-', not beginning with a dot. None: an unused name.
@@ -45,6 +45,9 @@ def create(name=None, size=None, *, layouts=None, phase=None, lifetime="attached
     holds it while no daemon runs). None: what the daemon is configured with, 'file' by default.
     own_memory: whether this process makes the memory, which is sealed then, and hands it to the daemon. The
     kernel charges it to the control group of this process instead of the daemon's.
+    huge: True for huge pages where there are some, 'required' to raise NoSpace where there are none.
+    numa: 'local' (the node of this thread), 'interleaved' (all nodes in turn) or the number of a node.
+    Segment.placement has what the segment got.
 
     Further keywords, and the entries of the dict layouts, are layouts to declare: dicts of views, for
     example
@@ -73,7 +76,7 @@ def create(name=None, size=None, *, layouts=None, phase=None, lifetime="attached
         access = change(mode, owner, group, entries)
     segment = _core.create(name, size, lifetime=lifetime, lock=lock, populate=populate,
                            access=access, label=label, connection=connection, backing=backing,
-                           own_memory=own_memory)
+                           own_memory=own_memory, huge=huge, numa=numa)
     try:
         for layout, views in resolved.items():
             segment._define(layout, views)

@@ -11,6 +11,8 @@
 
 #include <string.h>
 
+#include <shmview/placement.h>
+
 #include "access.h"
 
 unsigned n_forks;
@@ -95,18 +97,22 @@ int backing_called(const char *name)
 
 PyObject *module_create(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *keywords[] = {"name",     "size",       "lifetime",   "lock",
-                               "populate", "access",     "connection", "label",
-                               "backing",  "own_memory", NULL};
+    static char *keywords[] = {"name",   "size",       "lifetime", "lock",    "populate",
+                               "access", "connection", "label",    "backing", "own_memory",
+                               "huge",   "numa",       NULL};
     struct state *state = PyModule_GetState(module);
     const char *name, *lifetime = "attached", *label = NULL, *backing_name = NULL;
     unsigned long long size;
     PyObject *number, *access_arg = Py_None, *connection_arg = NULL;
+    PyObject *huge = Py_None, *numa = Py_None;
+    struct shmview_placement placement;
     struct access access;
     int lock = 1, populate = 0, own_memory = 0, r;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO|$sppOOzzp:create", keywords, &name, &number,
-                                     &lifetime, &lock, &populate, &access_arg, &connection_arg,
-                                     &label, &backing_name, &own_memory) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO|$sppOOzzpOO:create", keywords, &name,
+                                     &number, &lifetime, &lock, &populate, &access_arg,
+                                     &connection_arg, &label, &backing_name, &own_memory, &huge,
+                                     &numa) ||
+        placement_parse(huge, numa, &placement) ||
         (access_arg != Py_None && access_parse(access_arg, &access)))
         return NULL;
     int chosen = lifetime_called(lifetime);
@@ -129,6 +135,7 @@ PyObject *module_create(PyObject *module, PyObject *args, PyObject *kwargs)
         .access = access_arg == Py_None ? NULL : &access.change,
         .label = label,
         .backing = (uint32_t)backing,
+        .placement = &placement,
     };
     struct connection *connection = connection_take(state, connection_arg);
     struct shmview_connection *handle = connection ? connection_use(connection) : NULL;

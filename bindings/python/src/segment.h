@@ -69,6 +69,10 @@ PyObject *segment_html(PyObject *self, PyObject *unused);
 PyObject *segment_get_layouts(PyObject *self, void *closure);
 
 /* placement.c */
+struct shmview_placement;
+/* Reads the arguments huge= and numa= of create(). Returns 0, or -1 with a ValueError. */
+int placement_parse(PyObject *huge, PyObject *numa, struct shmview_placement *ret);
+PyObject *segment_get_placement(PyObject *self, void *closure);
 PyObject *segment_populate(PyObject *self, PyObject *args, PyObject *kwargs);
 
 /* phase.c */

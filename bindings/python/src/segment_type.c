@@ -210,6 +210,11 @@ static PyGetSetDef getset[] = {
      "The number of switches so far, 0 before the first phase. It wraps to 1.", NULL},
     {"change", segment_get_change, NULL,
      "The counter of changes. notify() and switch() increment it, and it wraps to 0.", NULL},
+    {"placement", segment_get_placement, NULL,
+     "What the segment got when it was created, as a dict: huge, huge_by ('hugetlb', 'thp'),\n"
+     "huge_missing ('small', 'disabled', 'short', 'unsupported'), huge_bytes, numa, and the list\n"
+     "nodes. Names are None, and nodes is empty, where its creator wanted nothing.",
+     NULL},
     {"connection", segment_get_connection, NULL,
      "The Connection through which the segment was attached; None for memory of another object.",
      NULL},

@@ -92,6 +92,26 @@ def test_populate(threads):
         seg.populate()
 
 
+def test_placement():
+    nothing = {"huge": None, "huge_by": None, "huge_missing": None, "huge_bytes": 0, "numa": None, "nodes": []}
+    with shmview.create("none", 1) as seg:
+        assert seg.placement == nothing
+    with shmview.create("small", 1, huge=True) as seg:
+        assert seg.placement == {**nothing, "huge": "wanted", "huge_missing": "small"}
+    for numa in ("local", "interleaved", 0):
+        with shmview.create("numa", 1, numa=numa) as seg:
+            assert seg.placement["numa"] == (numa if numa else "node")
+    with pytest.raises(shmview.NoSpace, match="requires huge pages: it is smaller than a huge page"):
+        shmview.create("small", 1, huge="required")
+    with pytest.raises(ValueError, match="huge: False, True or 'required', not 'yes'"):
+        shmview.create("small", 1, huge="yes")
+    with pytest.raises(ValueError, match="numa: 'local', 'interleaved' or the number of a node, not 'far'"):
+        shmview.create("small", 1, numa="far")
+    for node in (-1, 63, 1 << 80):
+        with pytest.raises(shmview.Invalid, match="placement"):
+            shmview.create("small", 1, numa=node)
+
+
 class Closes:
     """Closes the segment when a call converts this object: as a watch, as a time, as a number."""
 
