@@ -73,6 +73,7 @@ foreach(manager IN ITEMS system user)
     list(APPEND CMAKE_INSTALL_MANIFEST_FILES \"\${unit}\")" COMPONENT daemon)
   install(FILES "${from}/shmviewd.socket" DESTINATION lib/systemd/${manager} COMPONENT daemon)
 endforeach()
+install(FILES systemd/run-shmhuge.mount DESTINATION lib/systemd/system COMPONENT daemon)
 install(FILES systemd/shmviewd.sysusers DESTINATION lib/sysusers.d RENAME shmviewd.conf
         COMPONENT daemon)
 install(FILES systemd/shmviewd.tmpfiles DESTINATION lib/tmpfiles.d RENAME shmviewd.conf

@@ -66,6 +66,7 @@ void doctor_check_kernel(struct doctor *doctor);
 void doctor_check_places(struct doctor *doctor);
 void doctor_check_systemd(struct doctor *doctor);
 void doctor_check_mpi(struct doctor *doctor);
+void doctor_check_huge(struct doctor *doctor);
 
 /* Returns the worst level of all findings. */
 enum doctor_level doctor_worst(const struct doctor *doctor);

@@ -53,22 +53,12 @@ static void check_features(struct doctor *d)
 /* Reports settings that change speed or safety, but that shmview does not need. */
 static void check_settings(struct doctor *d)
 {
-    char text[64];
     long long value = doctor_read_number(d, "/proc/sys/fs/protected_regular");
     if (value >= 0)
         doctor_find(d, DOCTOR_OK, "protected-regular",
                     "from 1 on, files that other users put into /dev/shm cannot mislead a program; "
                     "they never mislead shmviewd",
                     NULL, "fs.protected_regular is %lld", value);
-    if (doctor_read(d, "/sys/kernel/mm/transparent_hugepage/shmem_enabled", true, text,
-                    sizeof text)) {
-        char *begin = strchr(text, '['), *end = begin ? strchr(begin, ']') : NULL;
-        if (end)
-            *end = '\0';
-        doctor_find(d, DOCTOR_OK, "huge-pages",
-                    "large segments may get huge pages where this is 'always' or 'within_size'",
-                    NULL, "shmem_enabled is %s", end ? begin + 1 : text);
-    }
 }
 
 void doctor_check_kernel(struct doctor *d)

@@ -103,6 +103,7 @@ static int run_doctor(struct context *c, int argc, char **argv)
     doctor_check_limits(&d);
     doctor_check_kernel(&d);
     doctor_check_systemd(&d);
+    doctor_check_huge(&d);
     doctor_check_mpi(&d);
     /* a finding that is missing for want of memory must not look like one that is ok */
     int status = d.is_short ? fail_memory(c) : EXIT_OK;

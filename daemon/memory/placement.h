@@ -16,7 +16,7 @@
  *            /sys/kernel/mm/transparent_hugepage/shmem_enabled, for files by the mount option huge=
  *            of the tmpfs on which the instance's directory is
  *
- * Only whole huge pages of the data are huge; the rest behind them is in base pages. Otherwise a
+ * Only whole huge pages of the data are huge; the rest after them is in base pages. Otherwise a
  * huge page would have bytes beyond the end of the data, for which nobody is charged. */
 #ifndef DAEMON_PLACEMENT_H
 #define DAEMON_PLACEMENT_H

@@ -27,6 +27,22 @@ class TestSegment < ShmviewTest
     assert_raises(Shmview::NotFound) { Shmview.attach("demo") }
   end
 
+  def test_placement
+    nothing = { huge: nil, huge_by: nil, huge_missing: nil, huge_bytes: 0, numa: nil, nodes: [] }
+    Shmview.create("demo", 1) { |seg| assert_equal nothing, seg.placement }
+    Shmview.create("demo", 1, huge: true) do |seg|
+      assert_equal nothing.merge(huge: :wanted, huge_missing: :small), seg.placement
+    end
+    [:local, :interleaved, 0].each do |numa|
+      Shmview.create("demo", 1, numa: numa) { |seg| assert_equal numa == 0 ? :node : numa, seg.placement[:numa] }
+    end
+    error = assert_raises(Shmview::NoSpace) { Shmview.create("demo", 1, huge: :required) }
+    assert_match(/requires huge pages: it is smaller/, error.message)
+    assert_raises(ArgumentError) { Shmview.create("demo", 1, huge: :yes) }
+    assert_raises(ArgumentError) { Shmview.create("demo", 1, numa: :far) }
+    assert_raises(Shmview::Invalid) { Shmview.create("demo", 1, numa: 63) }
+  end
+
   # How many pages of the segment are in the page table of this process.
   def present(segment)
     of = File.read("/proc/self/smaps").split(/^(?=\h+-\h+ )/).find { |map| map.lines[0].end_with?("/#{segment.name}\n") }

@@ -249,6 +249,9 @@ void Init_phase(void);
 
 /* --- placement.c --------------------------------------------------------- */
 
+struct shmview_placement;
+/* Converts huge: and numa: of create. Raises ArgumentError. */
+struct shmview_placement placement_read(VALUE huge, VALUE numa);
 void Init_placement(void);
 
 /* --- access.c ------------------------------------------------------------ */

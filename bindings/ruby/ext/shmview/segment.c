@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include <shmview/many.h>
+#include <shmview/placement.h>
 
 VALUE cSegment;
 
@@ -183,11 +184,11 @@ static VALUE open_segment(VALUE connection, struct opening *o, bool creates, VAL
 }
 
 /* Core.create(name, size, lifetime, lock, populate, access, label, connection, backing,
- * own_memory): returns a Segment. access is nil, or as access_read() takes it; label is nil or a
- * String. */
+ * own_memory, huge, numa): returns a Segment. access is nil, or as access_read() takes it; label is
+ * nil or a String. */
 static VALUE core_create(VALUE module, VALUE name, VALUE size, VALUE lifetime, VALUE lock,
                          VALUE populate, VALUE access, VALUE label, VALUE connection, VALUE backing,
-                         VALUE own_memory)
+                         VALUE own_memory, VALUE huge, VALUE numa)
 {
     struct access rights;
     static const char *const lifetimes[] = {"attached", "manual", "creator", NULL};
@@ -210,6 +211,8 @@ static VALUE core_create(VALUE module, VALUE name, VALUE size, VALUE lifetime, V
                 .backing = backing_called(backing),
             },
     };
+    struct shmview_placement placement = placement_read(huge, numa);
+    o.options.placement = &placement;
     if (!NIL_P(access)) {
         access_read(access, &rights);
         o.options.access = &rights.change;
@@ -421,7 +424,7 @@ void Init_segment(void)
 #endif
     VALUE core = rb_define_module_under(mShmview, "Core"); /* :nodoc: */
     rb_define_singleton_method(mShmview, "trim", shmview_s_trim, 0);
-    rb_define_module_function(core, "create", core_create, 10);
+    rb_define_module_function(core, "create", core_create, 12);
     rb_define_module_function(core, "attach", core_attach, 4);
     rb_define_module_function(core, "remove", core_remove, 2);
     cSegment = rb_define_class_under(mShmview, "Segment", rb_cObject);

@@ -56,19 +56,23 @@ module Shmview
     #           process holds it while no daemon runs); nil: what the daemon is configured with
     # own_memory:: true: this process makes the memory, which is sealed then, and its control group is
     #              charged for it instead of the daemon's
+    # huge:: true: huge pages where there are some; :required: raises NoSpace where there are none
+    # numa:: :local (the node of this thread), :interleaved (all nodes in turn) or the number of a node;
+    #        Segment#placement has what the segment got
     #
     # Blocks until the memory is allocated. Raises Exists, NoSpace (with size, free and limit),
     # Quota, Limit, Invalid, Denied, Disconnected, and the errors of Segment#define for layouts.
     def create(name = nil, size = nil, layouts: nil, phase: nil, lifetime: :attached, lock: true,
                populate: false, mode: nil, owner: nil, group: nil, entries: nil, label: nil, connection: nil,
-               backing: nil, own_memory: false, &block)
+               backing: nil, own_memory: false, huge: false, numa: nil, &block)
       resolved, needed = Layouts.resolve(layouts || {})
       size ||= needed if needed.positive?
       raise ArgumentError, "create needs a size, or layouts that have one" unless size
 
       access = Rights.change(mode, owner, group, entries)
       segment = Core.create(name&.to_s || fresh_name, size, lifetime, lock, populate, access,
-                            label && label.to_s.encode("UTF-8"), connection, backing, own_memory)
+                            label && label.to_s.encode("UTF-8"), connection, backing, own_memory,
+                            huge, numa)
       open_or_discard(segment, lifetime: lifetime) { prepare(segment, resolved, phase) }
       lend(segment, &block)
     end

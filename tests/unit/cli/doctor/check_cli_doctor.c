@@ -184,7 +184,6 @@ START_TEST(kernel)
     begin();
     put("/proc/sys/kernel/osrelease", "5.8.18-generic\n");
     put("/proc/sys/fs/protected_regular", "2\n");
-    put("/sys/kernel/mm/transparent_hugepage/shmem_enabled", "always [within_size] never\n");
     probes[PROBE_FUTEX_WAITV] = ENOSYS;
     probes[PROBE_PEER_PIDFD] = ENOPROTOOPT;
     look(doctor_check_kernel);
@@ -193,7 +192,6 @@ START_TEST(kernel)
     finds("pidfd_open", DOCTOR_OK, "there");
     finds("so_peerpidfd", DOCTOR_OK, "missing");
     finds("protected-regular", DOCTOR_OK, "is 2");
-    finds("huge-pages", DOCTOR_OK, "is within_size");
     put("/proc/sys/kernel/osrelease", "6.1.0\n");
     probes[PROBE_FUTEX_WAITV] = EPERM;
     probes[PROBE_PIDFD_OPEN] = EPERM;

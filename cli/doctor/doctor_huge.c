@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checks where a segment can get huge pages from, and how many nodes the machine has. Nothing here
+ * is a fault, because every wish has a fallback: the findings are for users who want more. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/doctor/doctor.h"
+
+#define POOL "/sys/kernel/mm/hugepages/hugepages-2048kB/"
+#define THP  "/sys/kernel/mm/transparent_hugepage/shmem_enabled"
+
+/* The pool comes first for sealed segments. */
+static void check_pool(struct doctor *d)
+{
+    char free_text[HUMAN_BYTES], all_text[HUMAN_BYTES];
+    long long all = doctor_read_number(d, POOL "nr_hugepages");
+    long long left = doctor_read_number(d, POOL "free_hugepages");
+    if (all < 0 || left < 0)
+        return; /* a kernel without hugetlb, or with pages of another size */
+    doctor_find(d, DOCTOR_OK, "huge-pool",
+                "sealed segments that want huge pages take them from here first; 'sysctl "
+                "vm.nr_hugepages=512' reserves 1 GiB, best soon after the machine has started",
+                NULL, "%s free of %s", human_bytes(free_text, left << 21),
+                human_bytes(all_text, all << 21));
+}
+
+/* Transparent huge pages of memfds. */
+static void check_sealed(struct doctor *d)
+{
+    char text[256], *word = NULL, *end = NULL;
+    if (doctor_read(d, THP, false, text, sizeof text))
+        word = strchr(text, '[');
+    end = word ? strchr(word, ']') : NULL;
+    if (!end)
+        return; /* a kernel without them */
+    *end = '\0';
+    bool allows = strcmp(word + 1, "never") != 0 && strcmp(word + 1, "deny") != 0;
+    doctor_find(d, DOCTOR_OK, "huge-sealed",
+                allows ? "sealed segments can get transparent huge pages"
+                       : "sealed segments get huge pages from the pool only; 'echo advise > " THP
+                         "' allows transparent ones",
+                NULL, "shmem_enabled is %s", word + 1);
+}
+
+/* Transparent huge pages of files. */
+static void check_files(struct doctor *d)
+{
+    char text[16384], found[64] = "never";
+    if (!doctor_read(d, "/proc/self/mountinfo", false, text, sizeof text))
+        return;
+    for (char *line = text, *next; line; line = next) {
+        next = strchr(line, '\n');
+        if (next)
+            *next++ = '\0';
+        const char *option = strstr(line, "huge=");
+        if (strstr(line, " /dev/shm ") && strstr(line, " - tmpfs "))
+            snprintf(found, sizeof found, "%.*s", option ? (int)strcspn(option + 5, ",") : 5,
+                     option ? option + 5 : "never");
+    }
+    doctor_find(d, DOCTOR_OK, "huge-files",
+                strcmp(found, "never") == 0
+                    ? "segments in /dev/shm get no huge pages; 'mount -o remount,huge=advise "
+                      "/dev/shm' allows them, and run-shmhuge.mount for the service alone "
+                      "(PLACEMENT.md)"
+                    : "segments in /dev/shm can get huge pages",
+                NULL, "/dev/shm is mounted with huge=%s", found);
+}
+
+static void check_nodes(struct doctor *d)
+{
+    char text[128];
+    if (!doctor_read(d, "/sys/devices/system/node/has_memory", false, text, sizeof text))
+        return;
+    text[strcspn(text, "\n")] = '\0';
+    doctor_find(d, DOCTOR_OK, "numa", "segments can choose among nodes with memory", NULL,
+                strpbrk(text, "-,") ? "nodes %s" : "one node, %s", text);
+}
+
+void doctor_check_huge(struct doctor *d)
+{
+    check_pool(d);
+    check_sealed(d);
+    check_files(d);
+    check_nodes(d);
+}
