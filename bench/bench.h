@@ -216,5 +216,7 @@ void bench_elements(struct bench *bench);
 void bench_bulk(struct bench *bench);
 /* files.c */
 void bench_files(struct bench *bench);
+/* touch.c */
+void bench_touch(struct bench *bench);
 
 #endif

@@ -14,6 +14,7 @@
 
 #include "common/base/linux.h"
 #include "common/base/util.h"
+#include "daemon/memory/discard.h"
 #include "daemon/memory/huge_setting.h"
 #include "daemon/memory/node.h"
 
@@ -49,8 +50,10 @@ const char *placement_missing_text(unsigned missing)
 
 bool placement_choose_pool(struct placement *placement, bool sealed, uint64_t bytes)
 {
-    if (!placement || !placement->huge || !sealed || bytes < PLACEMENT_HUGE_BYTES ||
-        huge_pool_free() < bytes)
+    if (!placement || !placement->huge || !sealed || bytes < PLACEMENT_HUGE_BYTES)
+        return false;
+    uint64_t needed = placement_whole(bytes + PLACEMENT_HUGE_BYTES - 1);
+    if (huge_pool_free() < needed && !(discard_settle() && huge_pool_free() >= needed))
         return false;
     placement->by = SHMVIEW_HUGE_BY_HUGETLB;
     return true;

@@ -73,7 +73,8 @@ static inline uint64_t placement_memory(const struct placement *placement, uint6
 }
 
 /* Chooses the pool if the data should be huge and sealed, and the pool has room for it. Without the
- * pool the data can still get transparent huge pages. Returns whether it is the pool. */
+ * pool the data can still get transparent huge pages. Waits for memory that discard.c
+ * is freeing if the pool is short. Returns whether it is the pool. */
 bool placement_choose_pool(struct placement *placement, bool sealed, uint64_t bytes);
 /* Drops that choice, because another process was faster. */
 void placement_leave_pool(struct placement *placement);
