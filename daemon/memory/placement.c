@@ -18,16 +18,9 @@
 #include "daemon/memory/huge_setting.h"
 #include "daemon/memory/node.h"
 
-#define THREADS_MAX     16
-#define THREADS_DEFAULT 4
+#define THREADS_MAX 4
 
-static atomic_uint n_threads;
 static atomic_uint n_populating; /* calls of populate() now */
-
-void placement_threads(unsigned n)
-{
-    atomic_store(&n_threads, n < THREADS_MAX ? n : THREADS_MAX);
-}
 
 bool placement_has_node(uint32_t node)
 {
@@ -90,10 +83,8 @@ static void *populate_range(void *arg)
  * processors are for other work, too. */
 static unsigned threads_for(size_t bytes)
 {
-    unsigned most = atomic_load(&n_threads);
+    unsigned most = THREADS_MAX;
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    if (most == 0)
-        most = THREADS_DEFAULT;
     if (processors > 0 && most > (unsigned long)processors)
         most = (unsigned)processors;
     if (most > bytes / PLACEMENT_HUGE_BYTES)

@@ -40,10 +40,6 @@ struct placement {
     uint64_t nodes; /* bit i: it has pages of node i, which is at most 63; 0: not measured */
 };
 
-/* Sets how many threads may populate one part; without this call, one for each processor, four at
- * most. */
-void placement_threads(unsigned n);
-
 /* Whether this machine has memory on the node, and the daemon may use it. */
 bool placement_has_node(uint32_t node);
 

@@ -374,6 +374,39 @@ START_TEST(of_memfds)
 }
 END_TEST
 
+START_TEST(of_declared_segments)
+{
+    static const char *const wrong[] = {
+        "'huge': 'maybe'", "'numa': 'far'", "'numa': -1", "'numa': 63", "'huge': true",
+    };
+    char text[300];
+    if (!mount_shm("huge=advise"))
+        return;
+    daemon_configure(
+        "{'segments': [{'name': 'big', 'size': 4194304, 'huge': 'required', 'numa': 0},"
+        "{'name': 'all', 'size': 10, 'huge': 'wanted', 'numa': 'interleaved'}]}");
+    daemon_start_configured(&d, daemon_config_path());
+    conn = client_connect(&d);
+    struct shmview_segment *s = client_attach(conn, "big", SHMVIEW_WRITE);
+    check_huge(s, 2 * HUGE, SHMVIEW_HUGE_BY_THP);
+    ck_assert_uint_eq(placed(s).numa, SHMVIEW_NUMA_NODE);
+    OK(shmview_detach(s));
+    s = client_attach(conn, "all", SHMVIEW_WRITE);
+    ck_assert_uint_eq(placed(s).huge_missing, SHMVIEW_HUGE_SMALL);
+    ck_assert_uint_eq(placed(s).numa, SHMVIEW_NUMA_INTERLEAVED);
+    OK(shmview_detach(s));
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        snprintf(text, sizeof text, "{'segments': [{'name': 'a', 'size': 10, %s}]}", wrong[i]);
+        daemon_configure(text);
+        daemon_reload(&d);
+    }
+    ck_assert(daemon_said(&d, "must be \"wanted\" or \"required\""));
+    ck_assert(daemon_said(&d, "must be \"interleaved\" or the number of a node"));
+    ck_assert_int_eq(unlink(daemon_config_path()), 0);
+    end();
+}
+END_TEST
+
 /* --- Nodes ---------------------------------------------------------------- */
 
 START_TEST(nodes)
@@ -434,6 +467,7 @@ int main(void)
         SUITE_TEST(of_many_steps),
         SUITE_TEST(of_the_pool),
         SUITE_TEST(of_memfds),
+        SUITE_TEST(of_declared_segments),
         SUITE_TEST(nodes),
         SUITE_END,
     };
