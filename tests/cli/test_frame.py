@@ -37,6 +37,7 @@ ENOUGH = {
     "top": ["--batch"],
     "who": [],
     "record": ["seg", "/dev/null"],
+    "web": [],
 }
 
 

@@ -62,11 +62,12 @@ for mpi in openmpi mpich; do
     expect "libshmview-mpi-$mpi-dev" Depends "lib$mpi-dev"
 done
 expect libshmview-dev Depends "$library (= $(field "$library" Version))"
-for package in python3-shmview ruby-shmview shmview-tools; do
+for package in python3-shmview ruby-shmview shmview-tools shmview-web; do
     expect "$package" Depends "$library (>= $version)"
 done
 expect python3-shmview Depends 'python3 (<<'
 expect ruby-shmview Depends libruby
+expect shmview-web Depends libmicrohttpd
 [ "$(dpkg-deb -I shmviewd_*.deb conffiles)" = /etc/shmviewd.json ] || die "conffiles of shmviewd"
 dpkg-deb -I "$library"_*.deb triggers | grep -q 'activate-noawait ldconfig'
 for deb in *.deb; do

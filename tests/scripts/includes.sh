@@ -57,11 +57,17 @@ rules() {
     cli/verbs/*) echo "cli/verbs cli/top cli/doctor cli/text cli/draw cli/data cli/shell" ;;
     cli/*) echo "cli" ;;
 
+    web/base/*) echo "web/base" ;;
+    web/http/*) echo "web/http web/base generated" ;;
+    web/memory/*) echo "web/memory web/base" ;;
+    web/api/*) echo "web/api web/memory web/http web/base" ;;
+    web/*) echo "web" ;;
+
     mpi/tests/*) echo "mpi/tests mpi" ;;
     mpi/bench/*) echo "" ;;
     mpi/*) echo "mpi" ;;
 
-    tests/unit/*) echo "tests/unit tests/support cli daemon client common generated" ;;
+    tests/unit/*) echo "tests/unit tests/support cli web daemon client common generated" ;;
     tests/fuzz/*) echo "tests/fuzz tests/property tests/support cli daemon client common generated" ;;
     tests/property/*) echo "tests/property common" ;;
     tests/stress/*) echo "tests/stress client common" ;;
@@ -92,7 +98,7 @@ resolve() {
         fi
     done
     target=generated/$2
-    [ "$2" = varlink_text.h ]
+    [[ $2 == varlink_text.h || $2 == page_files.h ]]
 }
 
 wrong=0
@@ -118,7 +124,7 @@ check_angled() {
     local file=$1 name=$2
     if [[ $name == shmview/* ]]; then
         [ -e "include/$name" ] || complain "$file" "<$name>" "no such public header"
-    elif [ -e "$name" ] || [ -e "tests/$name" ] || [[ $name == varlink_text.h ]]; then
+    elif [ -e "$name" ] || [ -e "tests/$name" ] || [[ $name == varlink_text.h || $name == page_files.h ]]; then
         complain "$file" "<$name>" "a header of ours is included with quotes"
     fi
 }
@@ -153,8 +159,8 @@ while IFS= read -r -d '' file; do
 done < <(find . \( -name .git -o -path ./build \) -prune -o \
     \( -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp' \) -type f -print0)
 
-for room in {common,daemon,client,cli}/*/; do
-    [[ $room == cli/completion/ ]] || check_first_page "${room%/}"
+for room in {common,daemon,client,cli,web}/*/; do
+    [[ $room == cli/completion/ || $room == web/page/ ]] || check_first_page "${room%/}"
 done
 
 echo "$n_files files, $wrong wrong arrows"

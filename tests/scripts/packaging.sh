@@ -17,7 +17,7 @@ for name in "${programs[@]}"; do
     [ -e "packaging/container/$name" ] || { echo "compose.yaml: no $name" >&2; wrong=1; }
 done
 # Each component that CMake installs is in a package.
-mapfile -t components < <(grep -oh 'COMPONENT [a-z-]*' cmake/ShmviewInstall.cmake {bindings/*,mpi}/CMakeLists.txt |
+mapfile -t components < <(grep -oh 'COMPONENT [a-z-]*' cmake/ShmviewInstall.cmake {bindings/*,mpi,web}/CMakeLists.txt |
     cut -d ' ' -f 2 | sort -u)
 for component in "${components[@]}"; do
     grep -Eq "^    put .*\b$component\b" packaging/arch/PKGBUILD || { echo "PKGBUILD: no component $component" >&2; wrong=1; }

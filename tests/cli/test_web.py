@@ -1,0 +1,372 @@
+# SPDX-License-Identifier: Apache-2.0
+"""web: the server of the page, by requests that a browser would make, and by those that it must
+refuse."""
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import stat
+import time
+
+import pytest
+
+from conftest import await_
+
+pytestmark = pytest.mark.skipif("SHMVIEW_WEB" not in os.environ, reason="built without libmicrohttpd")
+MARKUP = "<img src=x onerror=alert(1)>"
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost", timeout=60)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(self.path)
+
+
+class Web:
+    """shmviewctl web in the background, and a client of it."""
+
+    def __init__(self, ctl, *words):
+        self.process = ctl.start("web", *words)
+        self.link = self.read_link()
+        self.port = int(re.search(r":(\d+)/", self.link)[1]) if ":" in self.link[7:] else None
+        self.cookie = None
+
+    def read_link(self):
+        """Returns the next link that the program prints."""
+        while True:
+            line = self.process.stdout.readline()
+            assert line, self.process.stderr.read()
+            if found := re.search(r"http://\S+", line):
+                return found[0]
+
+    def connection(self):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+
+    def ask(self, path, method="GET", body=None, connection=None, **headers):
+        """Sends a request. A header that is None is left out; "_" in a name stands for "-"."""
+        connection = connection or self.connection()
+        sent = {"Host": f"localhost:{self.port}" if self.port else "localhost"}
+        if self.cookie:
+            sent["Cookie"] = self.cookie
+        if method == "POST":
+            sent["Origin"] = f"http://{sent['Host']}"
+        sent.update({name.replace("_", "-"): value for name, value in headers.items()})
+        connection.putrequest(method, path, skip_host=True)
+        for name, value in sent.items():
+            if value is not None:
+                connection.putheader(name, value)
+        if body is not None:
+            connection.putheader("Content-Length", str(len(body)))
+        connection.endheaders(body)
+        answer = connection.getresponse()
+        answer.text = answer.read().decode()
+        return answer
+
+    def status(self, path, *args, **headers):
+        return self.ask(path, *args, **headers).status
+
+    def json(self, path):
+        answer = self.ask(path)
+        assert answer.status == 200, answer.text
+        assert answer.headers["Content-Type"] == "application/json"
+        return json.loads(answer.text)
+
+    def enter(self):
+        """Uses the link."""
+        answer = self.ask("/" + self.link.split("/", 3)[3])
+        assert answer.status == 200, answer.text
+        cookie = answer.headers["Set-Cookie"]
+        assert cookie.endswith("; Path=/; HttpOnly; SameSite=Strict")
+        self.cookie = cookie.split(";")[0]
+        return self
+
+    @contextlib.contextmanager
+    def events(self, path="/api/events"):
+        """Yields a function that returns the next event."""
+        connection = self.connection()
+        connection.request("GET", path, headers={"Cookie": self.cookie})
+        answer = connection.getresponse()
+        assert answer.status == 200
+        assert answer.headers["Content-Type"] == "text/event-stream"
+
+        def following():
+            while not (line := answer.readline().decode()).startswith("data: "):
+                assert line, "the stream has ended"
+            return json.loads(line[6:])
+        yield following
+        connection.close()
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+        out, err = self.process.communicate(timeout=60)
+        assert self.process.returncode == 0, err
+        assert err == ""
+
+
+@pytest.fixture
+def web(ctl):
+    servers = []
+
+    def start(*words):
+        servers.append(Web(ctl, *(words or ["--port", "0"])))
+        return servers[-1]
+    yield start
+    for one in servers:
+        one.stop()
+
+
+# --- Who is let in -----------------------------------------------------------
+
+def test_nothing_is_shown_without_a_session(web):
+    server = web()
+    for path in "/", "/app.js", "/api/daemon", "/api/events", "/no/such/path":
+        answer = server.ask(path)
+        assert answer.status == 401
+        assert "Set-Cookie" not in answer.headers
+    assert "Open the link" in server.ask("/").text
+    assert server.status("/", Cookie="shmview=" + "0" * 32) == 401
+    assert server.status("/?token=" + "0" * 32) == 401
+    assert server.status("/?token=") == 401
+
+
+def test_a_link_lets_one_browser_in_once(web):
+    server = web().enter()
+    first, link = server.cookie, server.link
+    server.cookie = None
+    assert "has been used" in server.ask("/" + link.split("/", 3)[3]).text
+    server.link = server.read_link()
+    assert server.link != link
+    second = server.enter().cookie
+    assert second != first
+    for cookie in first, second:
+        assert server.status("/api/daemon", Cookie=cookie) == 200
+    # a bookmark of the used link still leads its own browser to the page
+    assert '<main id="main"' in server.ask("/" + link.split("/", 3)[3]).text
+
+
+def test_other_sites_are_refused(web):
+    server = web().enter()
+    for host in "evil.example", f"localhost.evil.example:{server.port}", "127.0.0.1.evil.example", \
+            "localhost:", "localhost:8x", "localhost@evil.example", "":
+        assert server.status("/api/daemon", Host=host) == 403, host
+    for host in "localhost", "127.0.0.1:1", "[::1]:8760", "LOCALHOST:80":
+        assert server.status("/api/daemon", Host=host) == 200, host
+    for origin in "http://evil.example", "null", "http://localhost:1", "https://localhost.evil.example":
+        assert server.status("/api/daemon", Origin=origin) == 403, origin
+    assert server.status("/api/daemon", Origin=f"http://localhost:{server.port}") == 200
+    for site in "cross-site", "same-site":
+        assert server.status("/api/daemon", Sec_Fetch_Site=site) == 403
+    assert server.status("/api/daemon", Sec_Fetch_Site="same-origin") == 200
+    # a link in another page may lead here: it only shows the page
+    assert server.status("/", Sec_Fetch_Site="cross-site") == 200
+    # each browser names the origin of a POST
+    assert server.status("/api/daemon", "POST", b"", Origin=None) == 403
+
+
+def test_another_host_can_be_permitted(web):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = web("--port", port, "--host", "memory.example")
+    assert server.link.startswith("http://memory.example/")
+    server.port = port
+    server.enter()
+    assert server.status("/api/daemon", Host="memory.example") == 200
+    assert server.status("/api/daemon", Host="memory.example", Origin="https://memory.example") == 200
+    assert server.status("/api/daemon", Host="other.example") == 403
+
+
+def test_methods_and_sizes(web):
+    server = web().enter()
+    for method in "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH", "BREW":
+        answer = server.ask("/api/daemon", method)
+        assert answer.status == 405
+        assert answer.headers["Allow"] == "GET, HEAD, POST"
+    answer = server.ask("/api/daemon", "POST", b"{}")
+    assert (answer.status, answer.headers["Allow"]) == (405, "GET, HEAD")
+    assert server.ask("/api/daemon", "HEAD").text == ""
+    assert server.status("/api/daemon", "POST", b"x" * 65537) == 413
+    assert server.status("/api/daemon?" + "x" * 100000) in (414, 431)
+    assert server.status("/api/daemon", X="x" * 100000) == 431
+    assert server.status("/api/none") == 404
+    assert server.status("/../app.js") == 404
+    assert server.status("/%2e%2e/app.js") == 404
+    for query in "limit=0", "limit=x", "limit=", "limit=1e3", "after=-1", "limit=99999999999999999999":
+        answer = server.ask("/api/segments?" + query)
+        assert answer.status == 400
+        assert "give a number from" in json.loads(answer.text)["error"]
+
+
+def test_every_answer_has_the_headers_that_protect(web):
+    server = web().enter()
+    for path in "/", "/app.js", "/api/daemon", "/api/none":
+        headers = server.ask(path).headers
+        policy = headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy and "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Cache-Control"] == "no-store"
+        assert headers["Referrer-Policy"] == "no-referrer"
+
+
+def test_a_socket_of_its_own(web, ctl, tmp_path):
+    path = str(tmp_path / "web.sock")
+    server = web("--listen", path)
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+    assert server.ask("/api/daemon", connection=UnixConnection(path)).status == 401
+    ctl("web", "--listen", path, status=1, err="Address already in use")
+    server.process.kill()
+    server.process.communicate()
+    os.stat(path)  # a killed server leaves it, and the next one replaces it
+    again = Web(ctl, "--listen", path)
+    again.stop()
+    assert not os.path.exists(path)
+    server.stop = lambda: None
+
+
+def test_options(ctl):
+    ctl("web", "--port", "65536", status=2)
+    ctl("web", "--port", "1", "--listen", "x", status=2, err="exclude each other")
+    ctl("web", "extra", status=2)
+    ctl("web", "--listen", "/no/such/folder/socket", status=1, err="No such file or directory")
+    ctl("web", "--listen", "x" * 108, status=1, err="File name too long")
+    ctl("web", env={"SHMVIEW_WEB": "/no/such/program"}, status=1, err="install the package shmview-web")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        ctl("web", "--port", taken.getsockname()[1], status=1, err="choose another --port")
+
+
+# --- The overview ------------------------------------------------------------
+
+def rows(answer):
+    return [dict(zip(answer["columns"], row)) for row in answer["rows"]]
+
+
+def test_figures_of_the_daemon(web, ctl):
+    ctl("create", "a", "8K")
+    daemon = web().enter().json("/api/daemon")
+    assert daemon["segments"] == 1
+    assert daemon["allocated_bytes"] == 8192
+    assert daemon["allow_changes"] is False
+    assert {quota["what"] for quota in daemon["quotas"]} >= {"bytes", "segments"}
+
+
+def test_segments_come_in_parts(web, ctl):
+    for i in range(5):
+        ctl("create", f"s{i}", 4096, "--label", MARKUP if i == 3 else "text")
+    server = web().enter()
+    got, after = [], 0
+    while True:
+        answer = server.json(f"/api/segments?limit=2&after={after}")
+        assert len(answer["rows"]) <= 2
+        got += rows(answer)
+        if not (after := answer["next"]):
+            break
+    assert [row["name"] for row in got] == [f"s{i}" for i in range(5)]
+    assert got[3]["label"] == MARKUP
+    assert got[0]["size"] == 4096
+    assert answer["users"][str(os.geteuid())]
+    # no markup crosses the wire as such
+    assert "<" not in server.ask("/api/segments").text
+    named = rows(server.json("/api/segments?name=s1&name=none&name=s4"))
+    assert [row["name"] for row in named] == ["s1", "s4"]
+
+
+def test_the_holder_of_a_lock_is_named(web, ctl):
+    ctl("create", "held", 4096)
+    server = web().enter()
+    holder = ctl.start("lock", "held", "sleep", "60")
+
+    def who():
+        return rows(server.json("/api/segments?name=held"))[0]["holder"]
+    assert await_(who) == f"shmviewctl ({holder.pid})"
+    holder.send_signal(signal.SIGTERM)
+    holder.communicate()
+    await_(lambda: who() is None)
+
+
+def test_events_arrive_and_continue(web, ctl):
+    server = web().enter()
+    with server.events() as following:
+        assert following()["kind"] == "subscribed"
+        ctl("create", "seen", 4096, "--label", MARKUP)
+        event = following()
+        assert (event["kind"], event["segment"], event["size"]) == ("created", "seen", 4096)
+    ctl("remove", "seen")
+    with server.events(f"/api/events?after={event['serial']}&name=seen") as following:
+        kinds = []
+        while "removed" not in kinds:
+            kinds.append(following()["kind"])
+    assert "created" not in kinds and "detached" in kinds
+
+
+def test_too_many_streams_of_events(web):
+    server = web().enter()
+    with contextlib.ExitStack() as stack:
+        for _ in range(16):
+            stack.enter_context(server.events())
+        answer = server.ask("/api/events")
+        assert answer.status == 429
+        assert "Retry-After" in answer.headers
+    with contextlib.closing(server.connection()) as other:
+        await_(lambda: server.status("/api/events", "HEAD", connection=other) == 200,
+               what="the end of a stream that was left")
+
+
+def test_the_server_survives_the_daemon(web, daemon, ctl):
+    server = web().enter()
+    with server.events() as following:
+        following()
+        daemon.process.kill()
+        daemon.process.wait()
+        assert following()["kind"] == "away"
+        answer = server.ask("/api/daemon")
+        assert answer.status == 503 and json.loads(answer.text)["error"]
+        daemon.start()
+        assert following()["kind"] in ("subscribed", "recovered")
+        assert server.json("/api/daemon")["starts"] >= 2
+
+
+# --- Limits ------------------------------------------------------------------
+
+def descriptors(pid):
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def test_no_descriptor_is_lost(web, ctl):
+    ctl("create", "a", 4096)
+    server = web().enter()
+    connection = server.connection()
+    paths = ["/", "/api/daemon", "/api/segments", "/api/none", "/api/segments?limit=x"]
+    for path in paths:
+        server.ask(path, connection=connection)
+    before = descriptors(server.process.pid)
+    for i in range(400):
+        server.ask(paths[i % len(paths)], connection=connection)
+    for i in range(10):
+        with contextlib.closing(server.connection()) as other:
+            server.ask("/", connection=other)
+        with server.events() as following:
+            following()
+    await_(lambda: descriptors(server.process.pid) <= before + 2, what="the end of the streams")
+
+
+def test_too_many_requests_are_refused(web):
+    server = web().enter()
+    connection = server.connection()
+    end = time.monotonic() + 10
+    while (answer := server.ask("/app.js", connection=connection)).status != 429:
+        if time.monotonic() > end:
+            pytest.skip("this machine is too slow for too many requests")
+    assert answer.headers["Retry-After"] == "1"
+    await_(lambda: server.status("/app.js", connection=connection) == 200)

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET /api/daemon: figures of the daemon, and the caller's quotas.
+ * GET /api/segments: a part of the list of segments, or those with given names. */
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <shmview/stats.h>
+
+#include "web/api/api.h"
+
+#define MOST_USERS 64 /* whose names are looked up for one answer */
+
+/* --- The daemon ---------------------------------------------------------- */
+
+static void put_quotas(struct text *t, const struct shmview_stats *s)
+{
+    text_put(t, "\"quotas\":[");
+    for (size_t i = 0; i < s->n_quotas; i++) {
+        text_print(t, "%s{\"what\":", i ? "," : "");
+        text_json(t, s->quotas[i]->what);
+        text_put(t, ",\"used\":");
+        text_json_known(t, s->quotas[i]->used);
+        text_put(t, ",\"limit\":");
+        text_json_known(t, s->quotas[i]->limit);
+        text_put(t, "}");
+    }
+    text_put(t, "],\"refusals\":[");
+    for (size_t i = 0; i < s->n_refusals; i++) {
+        text_print(t, "%s{\"error\":", i ? "," : "");
+        text_json(t, s->refusals[i]->error);
+        text_print(t, ",\"count\":%" PRId64 "}", s->refusals[i]->count);
+    }
+    text_put(t, "]");
+}
+
+void api_daemon(const struct request *q, struct reply *reply)
+{
+    const struct shmview_stats *s;
+    struct shmview_connection *connection = api_connect(q, reply);
+    if (!connection)
+        return;
+    int r = shmview_stats_get(connection, NULL, &s);
+    if (r) {
+        api_fail(reply, r);
+        return;
+    }
+    const struct {
+        const char *name;
+        int64_t value;
+    } figures[] = {
+        {"started_us", s->started_us},
+        {"uptime_us", s->uptime_us},
+        {"starts", s->starts},
+        {"pid", s->pid},
+        {"connections", s->connections},
+        {"segments", s->n_all_segments},
+        {"attachments", s->attachments},
+        {"allocated_bytes", s->allocated_bytes},
+        {"removed_bytes", s->removed_bytes},
+        {"memory_free", s->memory_free},
+        {"memory_limit", s->memory_limit},
+        {"total_created", s->total_created},
+        {"total_attached", s->total_attached},
+        {"total_died", s->total_died},
+        {"total_owner_died", s->total_owner_died},
+        {"total_requests", s->total_requests},
+        {"total_repaired", s->total_repaired},
+    };
+    struct text *t = &reply->body;
+    text_put(t, "{\"version\":");
+    text_json(t, s->version);
+    text_put(t, ",\"socket\":");
+    text_json(t, shmview_socket_path(connection));
+    text_print(t, ",\"allow_changes\":%s", api_backend(q)->allow_changes ? "true" : "false");
+    for (size_t i = 0; i < ARRAY_LEN(figures); i++) {
+        text_print(t, ",\"%s\":", figures[i].name);
+        text_json_known(t, figures[i].value);
+    }
+    text_put(t, ",");
+    put_quotas(t, s);
+    text_put(t, "}\n");
+    shmview_stats_free(s);
+}
+
+/* --- Segments ------------------------------------------------------------ */
+
+/* The users that own the segments of one answer: a name is looked up once. */
+struct users {
+    int64_t uids[MOST_USERS];
+    size_t n;
+};
+
+static void note_user(struct users *u, int64_t uid)
+{
+    for (size_t i = 0; i < u->n; i++)
+        if (u->uids[i] == uid)
+            return;
+    if (uid >= 0 && u->n < MOST_USERS)
+        u->uids[u->n++] = uid;
+}
+
+static void put_users(struct text *t, const struct users *u)
+{
+    text_put(t, "\"users\":{");
+    for (size_t i = 0; i < u->n; i++) {
+        char buffer[4096];
+        struct passwd entry, *found = NULL;
+        text_print(t, "%s\"%" PRId64 "\":", i ? "," : "", u->uids[i]);
+        getpwuid_r((uid_t)u->uids[i], &entry, buffer, sizeof buffer, &found);
+        text_json(t, found ? found->pw_name : NULL);
+    }
+    text_put(t, "}");
+}
+
+static const char columns[] =
+    "[\"id\",\"name\",\"size\",\"resident\",\"attachments\",\"layout\",\"generation\",\"deaths\","
+    "\"owner\",\"lifetime\",\"backing\",\"created_us\",\"is_named\",\"has_lock\",\"holder\","
+    "\"waiters\",\"changes\",\"label\"]";
+
+/* Writes who holds the lock exclusively, as "command (pid)", or null; and how many wait. */
+static void put_lock(struct text *t, const struct shmview_segment_stats *s)
+{
+    const struct shmview_party_stats *holder = NULL;
+    size_t n_waiters = 0;
+    for (size_t i = 0; i < s->n_parties; i++) {
+        if (s->parties[i]->holds == SHMVIEW_EXCLUSIVE)
+            holder = s->parties[i];
+        n_waiters += s->parties[i]->waits != 0;
+    }
+    if (holder) {
+        char text[64];
+        snprintf(text, sizeof text, "%s (%" PRId64 ")", holder->command, holder->pid);
+        text_json(t, text);
+    } else {
+        text_put(t, "null");
+    }
+    text_print(t, ",%zu", n_waiters);
+}
+
+static void put_row(struct text *t, const struct shmview_segment_stats *s)
+{
+    text_print(t, "[%" PRId64 ",", s->id);
+    text_json(t, s->name);
+    text_print(t, ",%" PRId64 ",", s->size);
+    text_json_known(t, s->resident);
+    text_print(t, ",%" PRId64 ",", s->attachments);
+    text_json(t, s->layout);
+    text_put(t, ",");
+    text_json_known(t, s->generation);
+    text_put(t, ",");
+    text_json_known(t, s->owner_deaths);
+    text_print(t, ",%" PRId64 ",%u,%u,", s->owner, s->lifetime, s->backing);
+    text_json_known(t, s->created_us);
+    text_print(t, ",%u,%u,", s->is_named, s->has_lock);
+    put_lock(t, s);
+    text_put(t, ",");
+    text_json_known(t, s->changes);
+    text_put(t, ",");
+    text_json(t, s->label);
+    text_put(t, "]");
+}
+
+/* Reads what is asked for. Returns false after making the reply an error. */
+static bool read_options(const struct request *q, struct reply *reply,
+                         struct shmview_stats_options *o, const char **names)
+{
+    int64_t after = 0, limit = 1000;
+    if (!request_number(q, reply, "after", 0, INT64_MAX, &after) ||
+        !request_number(q, reply, "limit", 1, LIMIT_PAGE_SEGMENTS, &limit))
+        return false;
+    size_t n = request_texts(q, "name", names, LIMIT_NAMES);
+    *o = (struct shmview_stats_options){.struct_bytes = sizeof *o,
+                                        .limit = (uint32_t)limit,
+                                        .names = names,
+                                        .n_names = n,
+                                        .after = (uint64_t)after};
+    return true;
+}
+
+void api_segments(const struct request *q, struct reply *reply)
+{
+    const char *names[LIMIT_NAMES];
+    struct shmview_stats_options o;
+    const struct shmview_stats *s;
+    struct users users = {.n = 0};
+    struct shmview_connection *connection = api_connect(q, reply);
+    if (!connection || !read_options(q, reply, &o, names))
+        return;
+    int r = shmview_stats_get(connection, &o, &s);
+    if (r) {
+        api_fail(reply, r);
+        return;
+    }
+    struct text *t = &reply->body;
+    text_print(t, "{\"columns\":%s,\"next\":%" PRIu64 ",\"rows\":[", columns, s->next);
+    for (size_t i = 0; i < s->n_segments; i++) {
+        text_put(t, i ? ",\n" : "\n");
+        put_row(t, s->segments[i]);
+        note_user(&users, s->segments[i]->owner);
+    }
+    text_put(t, "],");
+    put_users(t, &users);
+    text_put(t, "}\n");
+    shmview_stats_free(s);
+}

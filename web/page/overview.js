@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// The first page: figures of the daemon, all segments, and events as they happen.
+
+import { events, get, repeat } from "./api.js";
+import { facts, fill, h, say } from "./dom.js";
+import { eventList } from "./events.js";
+import { BACKINGS, LIFETIMES, bytes, count, duration, time } from "./format.js";
+import { Table } from "./table.js";
+
+const PAGE = 10000; // segments of one request
+const LOOK_MS = 2000; // between two looks at the visible rows and at the figures
+const NAMES = 64; // of one request
+const TOUCHING = new Set(["created", "attached", "detached", "died", "owner_died", "access", "phase"]);
+
+const COLUMNS = [
+  { key: "name", title: "Name", width: 14 },
+  { key: "label", title: "Label", hint: "A text by the creator", class: "wide", width: 10 },
+  { key: "size", title: "Size", kind: "number", show: (row) => bytes(row.size), width: 6 },
+  { key: "resident", title: "Resident", kind: "number", hint: "Memory or swap that the data take", show: (row) => bytes(row.resident), class: "middle", width: 6 },
+  { key: "attachments", title: "Attached", kind: "number", hint: "Attachments of all processes", class: "middle", width: 5.5 },
+  { key: "holder", title: "Lock", hint: "Who holds the lock exclusively", show: (row) => row.holder || (row.has_lock ? "" : "none"), width: 9 },
+  { key: "waiters", title: "Waiting", kind: "number", hint: "Who waits for the lock", class: "middle", width: 5 },
+  { key: "layout", title: "Phase", hint: "The layout that is current", class: "middle", width: 6 },
+  { key: "deaths", title: "Deaths", kind: "number", hint: "Clients that died while they held the lock exclusively", show: (row) => (row.deaths ? h("span", { class: "bad" }, count(row.deaths)) : "0"), class: "middle", width: 5 },
+  { key: "user", title: "Owner", class: "wide", width: 5 },
+  { key: "lifetime", title: "Lifetime", hint: "When it ends, and what its memory is", show: (row) => [LIFETIMES[row.lifetime], BACKINGS[row.backing]].join(", "), class: "wide", width: 8 },
+  { key: "created_us", title: "Created", kind: "number", show: (row) => (row.created_us ? time(row.created_us) : "unknown"), class: "wide", width: 6 },
+];
+
+/** Turns an answer into objects. */
+function rowsOf(answer) {
+  return answer.rows.map((values) => {
+    const row = Object.fromEntries(answer.columns.map((name, i) => [name, values[i]]));
+    row.user = answer.users[row.owner] || String(row.owner);
+    return row;
+  });
+}
+
+function figures(daemon) {
+  const used = daemon.memory_limit !== null && daemon.memory_free !== null
+    ? daemon.memory_limit - daemon.memory_free : null;
+  const memory = used === null ? bytes(daemon.memory_free)
+    : h("span", {}, `${bytes(used)} of ${bytes(daemon.memory_limit)}`,
+      h("meter", { min: 0, max: daemon.memory_limit, value: used, "aria-label": "shared memory in use" }));
+  const list = [
+    ["Shared memory in use", memory],
+    ["Free for segments", bytes(daemon.memory_free)],
+  ];
+  if (daemon.segments !== null) list.push(["Segments", count(daemon.segments)], ["Attachments", count(daemon.attachments)]);
+  if (daemon.total_died !== null) {
+    list.push(["Clients that died", count(daemon.total_died)],
+      ["Died with the lock", count(daemon.total_owner_died), daemon.total_owner_died ? "bad" : ""]);
+  }
+  for (const quota of daemon.quotas) {
+    if (quota.limit === null) continue;
+    const show = quota.what.endsWith("bytes") ? bytes : count;
+    list.push([`Quota of ${quota.what.replace("_", " ")}`, h("span", {}, `${show(quota.used)} of ${show(quota.limit)}`,
+      h("meter", { min: 0, max: quota.limit, value: quota.used, high: quota.limit * 0.9, "aria-label": `quota of ${quota.what}` }))]);
+  }
+  list.push(["Daemon", `${daemon.version}, up ${duration(daemon.uptime_us)}`]);
+  return facts(list);
+}
+
+/** The state of the page: all rows by id, and what must be asked for. */
+class Overview {
+  constructor(table, counter) {
+    this.table = table;
+    this.counter = counter;
+    this.rows = new Map();
+    this.touched = new Set();
+    this.loading = null;
+  }
+
+  arrange() {
+    this.table.rows = [...this.rows.values()];
+    this.table.arrange();
+    const [shown, all] = [this.table.shown.length, this.rows.size];
+    say(this.counter, shown === all ? `${count(all)} segments` : `${count(shown)} of ${count(all)} segments`, "soft");
+  }
+
+  /** Gets all segments, page by page, and shows each page as it comes. */
+  async load() {
+    const seen = new Map();
+    for (let after = 0, more = true; more;) {
+      const answer = await get("/api/segments", { after, limit: PAGE });
+      for (const row of rowsOf(answer)) seen.set(row.id, row);
+      after = answer.next;
+      more = after !== 0;
+      if (more && seen.size > this.rows.size) {
+        this.rows = new Map(seen);
+        this.arrange();
+      }
+    }
+    this.rows = seen;
+    this.table.elements.clear();
+    this.arrange();
+  }
+
+  reload() {
+    this.loading = this.loading || this.load().catch(() => {}).finally(() => { this.loading = null; });
+  }
+
+  /** Asks again for the rows that events have named, and for the visible ones. */
+  async look() {
+    const names = [...new Set([...this.touched, ...this.table.visible().map((row) => row.name)])].slice(0, NAMES);
+    for (const name of names) this.touched.delete(name);
+    if (!names.length) return;
+    const changed = [];
+    let isNew = false;
+    for (const row of rowsOf(await get("/api/segments", { name: names }))) {
+      const old = this.rows.get(row.id);
+      if (old && Object.keys(row).every((key) => old[key] === row[key])) {
+        if (old.changed) changed.push(row.id);
+        old.changed = false;
+        continue;
+      }
+      isNew = isNew || !old;
+      row.changed = true;
+      this.rows.set(row.id, row);
+      changed.push(row.id);
+    }
+    if (changed.length) {
+      for (const id of changed) this.table.elements.delete(id);
+      if (isNew || changed.length) this.arrange();
+    }
+  }
+
+  handle(event) {
+    if (event.kind === "subscribed" || event.kind === "lost") {
+      this.reload();
+    } else if (event.kind === "removed") {
+      this.rows.delete(event.id);
+      this.arrange();
+    } else if (TOUCHING.has(event.kind) && event.segment) {
+      this.touched.add(event.segment);
+    }
+  }
+}
+
+export function overview({ main }) {
+  document.title = "shmview";
+  const top = h("div");
+  const counter = h("p", { class: "soft", role: "status" });
+  const search = h("input", { type: "search", placeholder: "name, label, phase, process", id: "filter" });
+  const locked = h("input", { type: "checkbox", id: "locked" });
+  const table = new Table({ columns: COLUMNS, label: "Segments", sort: { key: "name", down: false } });
+  const state = new Overview(table, counter);
+  const list = eventList("Events");
+
+  function refilter() {
+    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    table.filter = (row) => {
+      if (locked.checked && !row.holder) return false;
+      const text = `${row.name} ${row.label} ${row.layout} ${row.holder || ""} ${row.user}`.toLowerCase();
+      return words.every((word) => text.includes(word));
+    };
+    table.element.scrollTop = 0;
+    state.arrange();
+  }
+  search.addEventListener("input", refilter);
+  locked.addEventListener("change", refilter);
+
+  fill(main, h("h1", { class: "hidden" }, "Segments"), top,
+    h("div", { class: "bar" }, h("label", { for: "filter" }, "Filter", search),
+      h("label", { for: "locked" }, locked, "locked now"), counter),
+    h("div", { class: "columns" }, table.element, list.element));
+
+  const ends = [
+    events({ handle: (event) => { list.add(event); state.handle(event); } }),
+    repeat(LOOK_MS, async () => { fill(top, figures(await get("/api/daemon"))); }),
+    repeat(LOOK_MS, () => state.look()),
+    () => table.end(),
+  ];
+  return () => ends.forEach((end) => end());
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// A table of very many rows: only those that are visible have elements. It sorts and filters.
+
+import { fill, h } from "./dom.js";
+
+const MORE = 8; // rows above and below the visible ones
+const collator = new Intl.Collator("en", { numeric: true });
+
+function compare(a, b) {
+  if (a === b) return 0;
+  if (a === null || a === undefined) return 1; // what is not known comes last
+  if (b === null || b === undefined) return -1;
+  return typeof a === "string" ? collator.compare(a, b) : a - b;
+}
+
+/** columns: {key, title, hint, kind: "text" or "number", show(row) gives a text or a node,
+ * width in rem, class}. rows are objects with an id. */
+export class Table {
+  constructor({ columns, label, sort, onSort }) {
+    this.columns = columns;
+    this.sort = sort; // {key, down}
+    this.onSort = onSort;
+    this.rows = [];
+    this.shown = [];
+    this.filter = () => true;
+    this.elements = new Map(); // by id
+    this.heads = new Map();
+    this.body = h("tbody");
+    this.above = h("tr", { class: "space", "aria-hidden": "true" }, h("td"));
+    this.below = this.above.cloneNode(true);
+    this.table = h("table", { "aria-label": label }, this.head(), this.body);
+    this.element = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, this.table);
+    this.element.addEventListener("scroll", () => this.later());
+    this.observer = new ResizeObserver(() => this.later());
+    this.observer.observe(this.element);
+  }
+
+  head() {
+    const cells = this.columns.map((column) => {
+      const button = h("button", { type: "button", title: column.hint, onclick: () => this.toggle(column) }, column.title);
+      const cell = h("th", { scope: "col", class: this.classOf(column) }, button);
+      if (column.width) cell.style.width = `${column.width}rem`;
+      this.heads.set(column.key, cell);
+      return cell;
+    });
+    return h("thead", {}, h("tr", {}, ...cells));
+  }
+
+  classOf(column) {
+    return [column.kind === "number" ? "right" : "", column.class || ""].join(" ").trim() || null;
+  }
+
+  toggle(column) {
+    const same = this.sort.key === column.key;
+    this.sort = { key: column.key, down: same ? !this.sort.down : column.kind === "number" };
+    this.onSort?.(this.sort);
+    this.arrange();
+  }
+
+  /** Sorts and filters again: call it after rows or the filter have changed. */
+  arrange() {
+    const { key, down } = this.sort;
+    this.shown = this.rows.filter(this.filter);
+    this.shown.sort((a, b) => compare(a[key], b[key]) * (down ? -1 : 1) || a.id - b.id);
+    for (const [name, cell] of this.heads) {
+      if (name === key) cell.setAttribute("aria-sort", down ? "descending" : "ascending");
+      else cell.removeAttribute("aria-sort");
+    }
+    this.table.setAttribute("aria-rowcount", this.shown.length + 1);
+    this.draw();
+  }
+
+  /** Forgets the elements of rows that have changed, so that they are made again. */
+  changed(ids) {
+    for (const id of ids) {
+      this.elements.get(id)?.remove();
+      this.elements.delete(id);
+    }
+    this.later();
+  }
+
+  later() {
+    if (this.frame) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      this.draw();
+    });
+  }
+
+  /** The height of a row in pixels. */
+  height() {
+    return 2 * parseFloat(getComputedStyle(document.documentElement).fontSize);
+  }
+
+  visible() {
+    const height = this.height();
+    const first = Math.max(0, Math.floor(this.element.scrollTop / height) - MORE);
+    const n = Math.ceil((this.element.clientHeight || 600) / height) + 2 * MORE;
+    return this.shown.slice(first, first + n);
+  }
+
+  draw() {
+    const height = this.height();
+    const rows = this.visible();
+    const first = rows.length ? this.shown.indexOf(rows[0]) : 0;
+    const kept = new Map();
+    const elements = rows.map((row, i) => {
+      const element = this.elements.get(row.id) || this.make(row);
+      element.setAttribute("aria-rowindex", first + i + 2);
+      kept.set(row.id, element);
+      return element;
+    });
+    this.elements = kept;
+    this.above.firstChild.style.height = `${first * height}px`;
+    this.below.firstChild.style.height = `${Math.max(0, this.shown.length - first - rows.length) * height}px`;
+    const focused = document.activeElement;
+    fill(this.body, this.above, ...elements, this.below);
+    if (focused && focused !== document.activeElement && this.body.contains(focused)) focused.focus();
+  }
+
+  make(row) {
+    const cells = this.columns.map((column) => {
+      const value = column.show ? column.show(row) : row[column.key];
+      const text = value === null || value === undefined ? "" : value;
+      return h("td", { class: this.classOf(column), title: typeof text === "string" ? text : null }, text);
+    });
+    return h("tr", { class: row.changed ? "changed" : null }, ...cells);
+  }
+
+  end() {
+    this.observer.disconnect();
+    cancelAnimationFrame(this.frame);
+  }
+}
