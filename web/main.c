@@ -15,6 +15,7 @@
 
 #include "web/api/api.h"
 #include "web/http/listen.h"
+#include "web/memory/guard.h"
 
 #define PORT_DEFAULT 8760
 #define WORK_DEFAULT 50 /* percent of one processor */
@@ -227,6 +228,7 @@ int main(int argc, char **argv)
     sigaddset(&ending, SIGCHLD);
     pthread_sigmask(SIG_BLOCK, &ending, NULL);
     signal(SIGPIPE, SIG_IGN);
+    guard_init();
     if (backend_init(&p.backend, p.socket, (double)p.work))
         return fail(EXIT_FAILED, "out of memory");
     p.backend.allow_changes = p.allow_changes;

@@ -12,6 +12,12 @@ extern const struct route api_routes[];
 void api_daemon(const struct request *q, struct reply *reply);
 void api_segments(const struct request *q, struct reply *reply);
 void api_events(const struct request *q, struct reply *reply);
+void api_segment(const struct request *q, struct reply *reply);
+void api_line(const struct request *q, struct reply *reply);
+void api_image(const struct request *q, struct reply *reply);
+void api_grid(const struct request *q, struct reply *reply);
+void api_histogram(const struct request *q, struct reply *reply);
+void api_set(const struct request *q, struct reply *reply);
 
 static inline struct backend *api_backend(const struct request *q)
 {

@@ -5,6 +5,12 @@ const struct route api_routes[] = {
     {.path = "/api/daemon", .handle = api_daemon},
     {.path = "/api/segments", .handle = api_segments},
     {.path = "/api/events", .handle = api_events},
+    {.path = "/api/segment", .handle = api_segment},
+    {.path = "/api/line", .handle = api_line},
+    {.path = "/api/image", .handle = api_image},
+    {.path = "/api/grid", .handle = api_grid},
+    {.path = "/api/histogram", .handle = api_histogram},
+    {.path = "/api/set", .is_post = true, .is_change = true, .handle = api_set},
     {.path = NULL},
 };
 

@@ -5,13 +5,13 @@
 
 #include "web/memory/pool.h"
 
-#define WORK_BURST_S 2.0
+#define WORK_BURST_S 4.0 /* of the share: so much may be used at once after a pause */
 
 int backend_init(struct backend *b, const char *socket, double percent)
 {
     *b = (struct backend){.socket = socket};
     pthread_mutex_init(&b->mutex, NULL);
-    bucket_init(&b->work, percent / 100, WORK_BURST_S);
+    bucket_init(&b->work, percent / 100, percent / 100 * WORK_BURST_S);
     b->pool = pool_new();
     return b->pool ? 0 : -ENOMEM;
 }

@@ -5,8 +5,10 @@
 import { onConnection } from "./api.js";
 import { fill, h, say } from "./dom.js";
 import { overview } from "./overview.js";
+import { segment } from "./segment.js";
+import { view } from "./view.js";
 
-const PAGES = { "/": overview };
+const PAGES = { "/": overview, "/segment": segment, "/view": view };
 
 const main = document.getElementById("main");
 const trail = document.getElementById("trail");
@@ -16,13 +18,6 @@ let leave = () => {};
 function read(hash) {
   const [path, query = ""] = hash.replace(/^#/, "").split("?");
   return [path || "/", Object.fromEntries(new URLSearchParams(query))];
-}
-
-/** The address of a page. Parameters that are empty are left out. */
-export function link(path, parameters = {}) {
-  const kept = Object.entries(parameters).filter(([, value]) => value !== null && value !== undefined && value !== "");
-  const query = new URLSearchParams(kept).toString();
-  return `#${path}${query ? `?${query}` : ""}`;
 }
 
 function show() {

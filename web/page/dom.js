@@ -7,7 +7,7 @@ const isThere = (child) => child !== null && child !== undefined;
 /** Makes an element. Properties that begin with "on" are listeners, other ones attributes; those
  * that are null or false are left out. Children are nodes or texts. */
 export function h(tag, properties = {}, ...children) {
-  const svg = h.svg.has(tag);
+  const svg = h.svg.has(tag) || (tag === "a" && children[0] instanceof SVGElement);
   const element = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag)
     : document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {

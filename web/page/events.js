@@ -40,7 +40,7 @@ export function eventList(title) {
   const element = h("section", { class: "panel events" }, h("h2", {}, title), list);
   function add(event) {
     const when = event.time_us ? h("time", { datetime: new Date(event.time_us / 1000).toISOString() }, time(event.time_us)) : null;
-    const name = event.segment ? h("b", {}, event.segment) : null;
+    const name = event.segment ? h("a", { href: `#/segment?${new URLSearchParams({ name: event.segment })}` }, event.segment) : null;
     list.prepend(h("li", { class: KINDS[event.kind] || null }, when, name, name ? ": " : null, sentence(event)));
     while (list.children.length > MOST) list.lastChild.remove();
   }

@@ -12,8 +12,10 @@ const LOOK_MS = 2000; // between two looks at the visible rows and at the figure
 const NAMES = 64; // of one request
 const TOUCHING = new Set(["created", "attached", "detached", "died", "owner_died", "access", "phase"]);
 
+const segmentLink = (row) => h("a", { href: `#/segment?${new URLSearchParams({ name: row.name })}` }, row.name);
+
 const COLUMNS = [
-  { key: "name", title: "Name", width: 14 },
+  { key: "name", title: "Name", show: segmentLink, width: 14 },
   { key: "label", title: "Label", hint: "A text by the creator", class: "wide", width: 10 },
   { key: "size", title: "Size", kind: "number", show: (row) => bytes(row.size), width: 6 },
   { key: "resident", title: "Resident", kind: "number", hint: "Memory or swap that the data take", show: (row) => bytes(row.resident), class: "middle", width: 6 },

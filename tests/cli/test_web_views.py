@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""web: segments and views, as lines, images, numbers and histograms, while others write or die; and
+changes."""
+
+import json
+import math
+import os
+import struct
+
+import pytest
+
+from conftest import await_
+from webclient import web  # noqa: F401
+
+pytestmark = pytest.mark.skipif("SHMVIEW_WEB" not in os.environ, reason="built without libmicrohttpd")
+LAYOUT = "l: a=f4[1000] m=f8[20,30]@4000 c=u1[4,5,3]@8800 s=T{h:x:d:y:}[4]@8864"
+AT = "segment=seg&layout=l&view="
+
+
+@pytest.fixture
+def seg(ctl, party):
+    """A segment with the layout, and a client that has it attached as `s`."""
+    ctl("create", "seg", 16384, "--layout", LAYOUT)
+    one = party()
+    one.do("s = shmview.attach('seg')")
+    return one
+
+
+def doubles(data):
+    return list(struct.unpack(f"={len(data) // 8}d", data))
+
+
+def test_a_segment(web, ctl, seg):
+    server = web().enter()
+    got = server.json("/api/segment?name=seg")
+    assert (got["size"], got["has_lock"], got["attachments"]) == (16384, 1, 1)
+    assert [view["name"] for view in got["layouts"][0]["views"]] == ["a", "m", "c", "s"]
+    matrix = got["layouts"][0]["views"][1]
+    assert matrix["shape"] == [20, 30] and matrix["strides"] == [240, 8]
+    assert (matrix["begin"], matrix["end"], matrix["dtype"]) == (4000, 8800, "float64")
+    assert "no segment" in server.error("/api/segment?name=none", status=404)
+    server.error("/api/segment")
+
+
+def test_holders_and_waiters_have_durations(web, ctl, seg, party):
+    server = web().enter()
+    waiter = party()
+    waiter.do("s = shmview.attach('seg')")
+    seg.do("s.lock()")
+    waiter.begin("s.lock()")
+
+    def both():
+        parties = server.json("/api/segment?name=seg")["parties"]
+        found = {one["pid"]: one for one in parties if one["holds"] or one["waits"]}
+        return found if len(found) == 2 else None
+    found = await_(both)
+    assert found[seg.pid]["holds"] == 1
+    assert found[waiter.pid]["waits"] == 1 and found[waiter.pid]["since_us"] >= 0
+    seg.do("s.unlock()")
+    waiter.end()
+    waiter.do("s.unlock()")
+
+
+def test_a_line_has_the_extremes_of_its_columns(web, seg):
+    seg.do("v = s.view('a', 'l')")
+    seg.do("v[:] = [float(i % 100) for i in range(1000)]")
+    seg.do("v[555] = float('nan')")
+    server = web().enter()
+    head, data = server.picture(f"/api/line?{AT}a&columns=10")
+    assert (head["n"], head["columns"], head["read"], head["state"]) == (1000, 10, 10, "clean")
+    assert doubles(data) == [0.0] * 10 + [99.0] * 10
+    head, data = server.picture(f"/api/line?{AT}a&columns=1000")
+    values = [float(i % 100) for i in range(1000)]
+    for got in doubles(data)[:1000], doubles(data)[1000:]:
+        assert math.isnan(got[555])
+        got[555] = values[555]
+        assert got == values
+    # another first column, and a slice from behind
+    head, data = server.picture(f"/api/line?{AT}a&columns=4&first=3&slice=0:40:10")
+    assert head["first"] == 3 and doubles(data)[:4] == [30.0, 0.0, 10.0, 20.0]
+    head, data = server.picture(f"/api/line?{AT}a&columns=3&slice=2::-1")
+    assert doubles(data)[:3] == [2.0, 1.0, 0.0]
+    # no elements
+    head, data = server.picture(f"/api/line?{AT}a&slice=0:0")
+    assert head["n"] == 0 and data == b""
+
+
+def test_a_long_line_comes_in_parts(web, ctl):
+    ctl("create", "long", 1 << 24)
+    server = web().enter()
+    path = "/api/line?segment=long&as=float32&columns=1024&budget=100"
+    first, seen, parts = 0, 0, 0
+    while seen < 1024:
+        head, data = server.picture(f"{path}&first={first}")
+        assert head["first"] == first and len(data) == 16 * head["read"] and head["read"] >= 1
+        seen += head["read"]
+        first = (first + head["read"]) % 1024
+        parts += 1
+    assert parts > 1, "all of it in 0.1 ms of processor time"
+
+
+def test_an_image(web, seg):
+    seg.do("v = s.view('m', 'l')")
+    seg.do("v[:] = [[float(i) for j in range(30)] for i in range(20)]")
+    server = web().enter()
+    head, data = server.picture(f"/api/image?{AT}m")
+    assert (head["rows"], head["columns"], head["min"], head["max"]) == (20, 30, 0, 19)
+    assert data[0] == 1 and data[-1] == 255 and len(data) == 600
+    # pixels of several elements are means
+    head, data = server.picture(f"/api/image?{AT}m&rows=2&columns=1&low=0&high=19")
+    assert (head["min"], head["max"]) == (4.5, 14.5)
+    assert [round((b - 1) * 19 / 254, 1) for b in data] == [4.5, 14.5]
+    # a scale that is kept; values outside are cut, and NaN is 0
+    seg.do("v[0, 0] = float('nan')")
+    head, data = server.picture(f"/api/image?{AT}m&low=5&high=6")
+    assert data[0] == 0 and data[1] == 1 and data[-1] == 255
+    # one channel of three dimensions
+    head, data = server.picture(f"/api/image?{AT}c&slice=:,:,0")
+    assert head["shape"] == [4, 5]
+
+
+def test_numbers(web, seg):
+    seg.do("v = s.view('a', 'l')")
+    seg.do("v[:] = [i / 4 for i in range(1000)]")
+    server = web().enter()
+    got = server.json(f"/api/grid?{AT}a&row=99&rows=5&wrap=10")
+    assert (got["rows"], got["columns"], got["row"]) == (100, 10, 99)
+    assert got["cells"] == [[str(i / 4).removesuffix(".0") for i in range(990, 1000)]]
+    got = server.json(f"/api/grid?{AT}a&row=3&wrap=300&columns=300")
+    assert got["cells"][0].count(None) == 200
+    got = server.json(f"/api/grid?{AT}m&row=19&column=29")
+    assert got["cells"] == [["0"]]
+    got = server.json(f"/api/grid?{AT}s&field=y")
+    assert got["format"] == "d" and got["cells"][0] == ["0"] * 4
+    got = server.json(f"/api/grid?{AT}s")
+    assert got["cells"][0][0] == " ".join(["00"] * 16)
+    assert server.json(f"/api/grid?{AT}m&slice=1,2")["cells"] == [["0"]]
+    assert server.json("/api/grid?segment=seg&as=S3")["format"] == "3s"
+
+
+def test_a_histogram(web, seg):
+    seg.do("v = s.view('m', 'l')")
+    seg.do("v[:] = [[float(j) for j in range(30)] for i in range(20)]")
+    seg.do("v[0, 0] = float('inf')")
+    seg.do("v[0, 1] = float('nan')")
+    got = web().enter().json(f"/api/histogram?{AT}m&slice=1:")
+    assert (got["n"], got["min"], got["max"], got["nan"]) == (570, 0, 29, 0)
+    assert sum(got["counts"]) == 570 and got["counts"][0] == got["counts"][-1] == 19
+    got = web().enter().json(f"/api/histogram?{AT}m")
+    assert (got["nan"], got["infinite"], got["max"]) == (1, 1, "inf")
+
+
+def test_wrong_requests_have_reasons(web, seg):
+    server = web().enter()
+    assert "choose a slice" in server.error(f"/api/line?{AT}m")
+    assert "choose a slice" in server.error(f"/api/image?{AT}a")
+    assert "choose a slice" in server.error(f"/api/grid?{AT}c")
+    for slice_ in "x", "1:2:0", "1:2:3:4", "0,0,0", ",", "1e3", "0x1", "::::", "9" * 300:
+        assert "write it as in Python" in server.error(f"/api/line?{AT}m&slice={slice_}"), slice_
+    server.error(f"/api/line?{AT}m&slice=20,:")
+    server.error("/api/line?segment=seg&as=no")
+    server.error("/api/line?segment=seg&as=0s")
+    server.error("/api/line")
+    server.error(f"/api/line?{AT}none", status=404)
+    server.error("/api/line?segment=none", status=404)
+    server.error(f"/api/line?{AT}s&field=none", status=404)
+    server.error(f"/api/line?{AT}s")
+    server.error(f"/api/grid?{AT}a&rows=9000")
+
+
+def test_a_writer_inside_and_a_dead_one_are_named(web, ctl, seg, party):
+    server = web().enter()
+    path = f"/api/grid?{AT}a&rows=1"
+    assert server.json(path)["state"] == "clean"
+    seg.do("s.lock()")
+    got = server.json(path)
+    assert (got["state"], got["pid"]) == ("writing", seg.pid)
+    got = server.json(path + "&lock=1")
+    assert (got["state"], got["pid"]) == ("writing", seg.pid)
+    seg.kill()
+    await_(lambda: server.json(path)["state"] == "half written")
+    for lock in "0", "1":
+        got = server.json(f"{path}&lock={lock}")
+        assert (got["state"], got["pid"]) == ("half written", seg.pid)
+    # looking has not hidden the death from the next owner
+    other = party()
+    other.do("s = shmview.attach('seg')")
+    with pytest.raises(AssertionError, match="OwnerDied"):
+        other.do("s.lock()")
+
+
+def test_a_stale_view(web, ctl, seg):
+    ctl("define", "seg", "other: z=u1[8]")
+    server = web().enter()
+    assert server.json(f"/api/grid?{AT}a")["stale"] is False
+    ctl("switch", "seg", "other")
+    assert server.json(f"/api/grid?{AT}a")["stale"] is True
+    assert server.json("/api/grid?segment=seg&layout=other&view=z")["stale"] is False
+
+
+def test_a_removed_segment_is_given_back(web, ctl):
+    server = web().enter()
+    ctl("create", "a", 4096)
+    assert server.json("/api/grid?segment=a&as=uint8")["cells"][0][0] == "0"
+    ctl("remove", "a")
+    ctl("create", "a", 8192)
+    await_(lambda: server.json("/api/grid?segment=a&as=uint8")["shape"] == [8192])
+    # nobody looks any longer: the page keeps nobody's memory
+    await_(lambda: ctl.segment("a")["attached"] == 0)
+
+
+def test_truncated_memory_is_an_error(web, ctl, seg):
+    server = web().enter()
+    server.json(f"/api/grid?{AT}a")
+    paths = [f"/proc/{seg.pid}/map_files/{name}" for name in os.listdir(f"/proc/{seg.pid}/map_files")] \
+        if os.geteuid() == 0 else []
+    ours = [path for path in paths if "/dev/shm/" in os.readlink(path) and os.stat(path).st_size == 16384]
+    if not ours:
+        pytest.skip("only root can reach the object of another process")
+    os.truncate(os.readlink(ours[0]), 0)
+    answer = server.ask(f"/api/histogram?{AT}a")
+    assert answer.status in (200, 409), answer.text  # the daemon may have repaired it already
+    assert server.json("/api/daemon")
+
+
+def test_changes_need_permission(web, seg):
+    body = json.dumps({"segment": "seg", "layout": "l", "view": "a", "index": [3], "value": "2.5"}).encode()
+    assert "--allow-changes" in web().enter().error("/api/set", "POST", body, status=403)
+    server = web("--port", "0", "--allow-changes").enter()
+    assert server.json("/api/daemon")["allow_changes"] is True
+    assert server.status("/api/set", "POST", body) == 200
+    assert seg.do("float(s.view('a', 'l')[3])") == 2.5
+    assert server.json(f"/api/grid?{AT}a")["change"] == 1
+    assert server.status("/api/set", "POST", body, Origin="http://evil.example") == 403
+    assert server.status("/api/set") == 405
+
+    def change(**members):
+        return server.error("/api/set", "POST", json.dumps({**json.loads(body), **members}).encode())
+    for value in "", "x", "1 2", "0x", "1e9999999", "nan(":
+        assert "no number" in change(value=value), value
+    for index in [], [1, 2], ["1"], [1.5], None, {}:
+        assert "index" in change(index=index)
+    change(index=[1000])
+    change(view="c", index=[0, 0, 0], value="256")
+    change(view="c", index=[0, 0, 0], value="-1")
+    for wrong in b"", b"{", b"[]", b"\xff", b"null", b'{"segment": 1}':
+        server.error("/api/set", "POST", wrong)
+    # an owner that died inside: the page does not hide it
+    seg.do("s.lock()")
+    seg.kill()
+    await_(lambda: server.json(f"/api/grid?{AT}a")["state"] == "half written")
+    assert "repair" in change()
+
+
+def test_reading_has_a_share_of_the_processor(web, ctl):
+    ctl("create", "long", 1 << 24)
+    server = web("--port", "0", "--work", "1").enter()
+    connection = server.connection()
+    for _ in range(500):
+        answer = server.ask("/api/histogram?segment=long&as=float32", connection=connection)
+        if answer.status == 429:
+            break
+    assert answer.status == 429 and "--work" in answer.text
+    assert server.status("/api/daemon") == 200

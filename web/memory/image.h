@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A view of two dimensions as an image: one byte for each pixel, 0 where no element is a finite
+ * number, otherwise 1 to 255 between two values. A pixel of several elements has their mean. */
+#ifndef WEB_IMAGE_H
+#define WEB_IMAGE_H
+
+#include "web/memory/look.h"
+
+#define IMAGE_SIDE_MOST 2048
+
+struct image {
+    uint64_t n_rows, n_columns; /* of elements */
+    size_t rows, columns;       /* of pixels, not more than elements */
+    double low, high;           /* the scale: values of the bytes 1 and 255 */
+    double min, max;            /* of all pixels; NaN if none is a number */
+    unsigned char *pixels;      /* owned */
+};
+
+/* Reads an image of at most rows * columns pixels. With low and high NaN, the scale is that of the
+ * pixels. The view must have two dimensions. The caller owes image_deinit(), on failure too.
+ * Returns 0 or an error of the library. */
+int image_init(struct image *image, struct look *look, size_t rows, size_t columns, double low,
+               double high);
+void image_deinit(struct image *image);
+#define CLEANUP_IMAGE CLEANUP(image_deinit)
+
+#endif

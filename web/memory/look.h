@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A view that a page looks at: opens it, and reads it so that no writer waits for long.
+ *
+ * An optimistic read takes no lock. If a writer comes in between, it is repeated, and in the end
+ * reported as torn: the bytes are of different moments. A read under the shared lock waits at most
+ * LOOK_WAIT_NS, and delays a writer by one read. Neither hides an owner who died inside. */
+#ifndef WEB_LOOK_H
+#define WEB_LOOK_H
+
+#include "web/memory/backend.h"
+#include "web/memory/pool.h"
+
+#define LOOK_WAIT_NS INT64_C(50000000)
+#define LOOK_TRIES   3
+
+/* What to open. Members other than the segment may be NULL. */
+struct look_at {
+    const char *segment;
+    const char *layout, *view; /* without them, all bytes in the format `as` */
+    const char *as;            /* NULL: uint8 */
+    const char *field;         /* "a.b" of a struct */
+    const char *slice;         /* as in Python: "0,:,3:10" */
+    bool takes_lock;
+};
+
+/* How the last read went. The worst of several reads is kept. */
+enum look_state {
+    LOOK_CLEAN = 0,     /* no writer was inside */
+    LOOK_UNCHECKED = 1, /* the segment has no lock, or no slot for us */
+    LOOK_TORN = 2,      /* a writer came in between */
+    LOOK_WRITING = 3,   /* a writer is inside */
+    LOOK_HALF = 4,      /* an owner has died inside: the bytes may be half written */
+};
+
+/* A view that is open. */
+struct look {
+    struct backend *backend;
+    struct held *held;
+    struct shmview_view view;
+    bool takes_lock, is_stale, is_gone;
+    enum look_state state;
+    uint32_t pid; /* of the writer who is or has died inside; 0: not known */
+    char command[17];
+    char error[256]; /* of a result LOOK_WRONG */
+};
+
+#define LOOK_WRONG 1 /* result: the request is wrong, and look.error has the text */
+
+/* Opens a view. The caller owes look_close(), on failure too. Returns 0, LOOK_WRONG, or an error of
+ * the library. */
+int look_open(struct backend *backend, struct shmview_connection *connection,
+              const struct look_at *at, int access, struct look *ret);
+void look_close(struct look *look);
+#define CLEANUP_LOOK CLEANUP(look_close)
+
+/* Calls copy(arg), perhaps several times: it copies from the view and must own nothing. Returns
+ * what copy has returned, or -SHMVIEW_ERR_LOST if the memory is gone. */
+int look_read(struct look *look, int (*copy)(void *arg), void *arg);
+
+/* Returns the name of a state, static. */
+const char *look_state_name(enum look_state state);
+
+/* Applies a slice to a view. On failure writes the reason to error. Returns 0, LOOK_WRONG, or an
+ * error of the library. */
+int look_slice(struct shmview_view *view, const char *slice, char *error, size_t bytes);
+
+#endif
