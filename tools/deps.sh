@@ -23,7 +23,7 @@ bookworm) check+=(libpython3.11-testsuite) ;;
 trixie) check+=(libpython3.13-testsuite) ;;
 esac
 # What the slow tests need besides: without it they are skipped.
-check_all=("${check[@]}" abigail-tools git lintian minisign python3-build python3-venv)
+check_all=("${check[@]}" abigail-tools chromium git lintian minisign nodejs npm python3-build python3-venv)
 [ "$(dpkg --print-architecture 2> /dev/null)" != amd64 ] || check_all+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
 coverage=("${check[@]}" gcovr)
 docs=("${build[@]}" furo git mandoc python3-matplotlib python3-myst-parser python3-sphinx)

@@ -72,7 +72,7 @@ export function gridPicture({ frame, settings, mayChange, again }) {
       h("th", { scope: "row" }, count(head.shape.length === 1 ? (head.row + i) * COLUMNS : head.row + i)),
       ...line.map((text, j) => cellOf(head, i, j, text))));
     const focused = [...table.querySelectorAll("td")].indexOf(document.activeElement);
-    fill(table, h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, ""), ...titles)), h("tbody", {}, ...lines)));
+    fill(table, h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "index"), ...titles)), h("tbody", {}, ...lines)));
     if (focused >= 0) table.querySelectorAll("td")[focused]?.focus();
   }
 

@@ -26,7 +26,7 @@ function bars(head) {
 }
 
 export function histogramPicture({ frame, settings }) {
-  const [figures, picture] = [h("div"), h("div", { class: "panel" })];
+  const [figures, picture] = [h("div"), h("div", { class: "panel across", tabindex: "0", role: "region", "aria-label": "Histogram" })];
   fill(frame, figures, picture);
 
   async function update() {

@@ -10,7 +10,7 @@ const LEFT = 74;
 const BOTTOM = 22;
 const TOP = 8;
 const SHARE_US = 40000; // of processor time in a second, for all updates together
-const TICKS = 5;
+const TICKS = 5; // about
 
 /** Extremes of finite numbers. */
 function range(low, high) {
@@ -23,6 +23,16 @@ function range(low, high) {
   return min === max ? [min - 0.5, max + 0.5] : [min, max];
 }
 
+/** Round numbers between min and max, about TICKS of them. */
+function ticks(min, max) {
+  const rough = (max - min) / TICKS;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((n) => n * power).find((one) => one >= rough);
+  const list = [];
+  for (let i = Math.ceil(min / step); i * step <= max; i++) list.push(i * step);
+  return list;
+}
+
 function style(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
@@ -33,11 +43,11 @@ function axes(context, width, height, [min, max], n) {
   context.font = "11px system-ui, sans-serif";
   context.textAlign = "right";
   context.beginPath();
-  for (let i = 0; i < TICKS; i++) {
-    const y = Math.round(TOP + ((height - TOP - BOTTOM) * i) / (TICKS - 1)) + 0.5;
+  for (const tick of ticks(min, max)) {
+    const y = Math.round(TOP + (height - TOP - BOTTOM) * (1 - (tick - min) / (max - min))) + 0.5;
     context.moveTo(LEFT, y);
     context.lineTo(width, y);
-    context.fillText(value(max - ((max - min) * i) / (TICKS - 1)), LEFT - 6, y + 4);
+    context.fillText(value(Number(tick.toPrecision(10))), LEFT - 6, y + 4);
   }
   context.stroke();
   context.textAlign = "left";

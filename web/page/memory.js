@@ -51,5 +51,5 @@ export function memoryPicture(s) {
     });
     top += GAP + n * BAR + 6;
   }
-  return h("div", {}, h("svg", { viewBox: `0 0 ${WIDTH} ${top}`, class: "memory", role: "group", "aria-label": "Views over the bytes of the segment" }, ...parts), said);
+  return h("div", { class: "across", tabindex: "0", role: "region", "aria-label": "Memory" }, h("svg", { viewBox: `0 0 ${WIDTH} ${top}`, class: "memory", role: "group", "aria-label": "Views over the bytes of the segment" }, ...parts), said);
 }

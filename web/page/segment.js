@@ -72,7 +72,7 @@ export function segment({ main, trail, parameters }) {
   const name = parameters.name || "";
   document.title = `${name} – shmview`;
   fill(trail, h("a", { href: "#/" }, "All segments"), " / ", name);
-  const [top, picture, views, who] = [h("div"), h("div"), h("div"), h("div")];
+  const [top, picture, views, who] = [h("div"), h("div"), h("div", { class: "across", tabindex: "0", role: "region", "aria-label": "Views" }), h("div", { class: "across", tabindex: "0", role: "region", "aria-label": "Processes" })];
   const problem = h("p", { class: "panel error", role: "alert", hidden: true });
   const list = eventList("Events of this segment");
   let shape = "";

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page of shmviewctl web in a browser: every page, what other processes change, deaths, edits,
+// restarts of the daemon and of the server, what must be refused, and accessibility.
+
+import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+import fs from "node:fs";
+import { createRequire } from "node:module";
+import path from "node:path";
+
+const { CHROMIUM, MODULES, SCRATCH, SHMVIEWCTL, SHMVIEWD, SHMVIEW_SOCKET } = process.env;
+const require = createRequire(path.join(MODULES, "node_modules", "x.js"));
+const { chromium } = require("playwright-core");
+const AXE = fs.readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+
+const MARKUP = "<img src=x onerror=alert(1)>";
+const N_SEGMENTS = 120;
+const WAIT_MS = 15000;
+const FIRST_PAGE_BYTES = 100 * 1024;
+const children = new Set();
+
+// --- Processes ---------------------------------------------------------------
+
+function ctl(...words) {
+  return execFileSync(SHMVIEWCTL, words, { encoding: "utf8" });
+}
+
+function start(program, words) {
+  const child = spawn(program, words, { stdio: ["ignore", "pipe", "pipe"] });
+  child.text = "";
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (data) => { child.text += data; });
+  children.add(child);
+  child.ended = new Promise((resolve) => child.on("exit", resolve)).then(() => children.delete(child));
+  return child;
+}
+
+async function until(condition, what) {
+  const end = Date.now() + WAIT_MS;
+  for (;;) {
+    const value = await condition();
+    if (value) return value;
+    assert.ok(Date.now() < end, `${what} has not come`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+async function startDaemon() {
+  const daemon = start(SHMVIEWD, ["--socket", SHMVIEW_SOCKET]);
+  await until(() => daemon.text.includes(", listening on "), "the daemon");
+  return daemon;
+}
+
+/** Starts the server. Returns it with its port and the newest link. */
+async function startServer(port = 0) {
+  const server = start(SHMVIEWCTL, ["web", "--port", String(port), "--allow-changes"]);
+  server.link = () => server.text.match(/http:\/\/\S+token=\S+/g)?.pop();
+  await until(server.link, "the link");
+  server.port = Number(new URL(server.link()).port);
+  return server;
+}
+
+async function end(child, signal = "SIGINT") {
+  child.kill(signal);
+  await child.ended;
+}
+
+// --- The browser -------------------------------------------------------------
+
+let server, daemon, browser, context;
+
+async function open(hash, options = {}) {
+  const page = await context.newPage();
+  page.setDefaultTimeout(WAIT_MS);
+  page.on("dialog", () => assert.fail("markup of a name has run"));
+  page.on("pageerror", (error) => { throw error; });
+  if (options.size) await page.setViewportSize(options.size);
+  await page.emulateMedia({ colorScheme: options.dark ? "dark" : "light" });
+  await page.goto(`http://127.0.0.1:${server.port}/${hash}`);
+  return page;
+}
+
+async function expectText(page, selector, text) {
+  await page.locator(selector).filter({ hasText: text }).first().waitFor();
+}
+
+/** Lets axe look at a page in each size and colour. */
+async function axe(hash, ready) {
+  for (const options of [{ size: { width: 1280, height: 800 } }, { size: { width: 390, height: 844 }, dark: true }]) {
+    const page = await open(hash, options);
+    await page.locator(ready).first().waitFor();
+    const client = await page.context().newCDPSession(page);
+    await client.send("Runtime.evaluate", { expression: AXE });
+    const { result } = await client.send("Runtime.evaluate", {
+      expression: "axe.run().then((all) => JSON.stringify(all.violations.map((one) => [one.id, one.nodes.map((node) => node.html).slice(0, 3)])))",
+      awaitPromise: true, returnByValue: true,
+    });
+    assert.equal(result.value, "[]", `axe on ${hash}`);
+    await page.close();
+  }
+}
+
+// --- Tests -------------------------------------------------------------------
+
+const VIEW = "#/view?segment=data&layout=l&view=a";
+
+const tests = {
+  async "a wrong token and a missing session are refused"() {
+    const stranger = await browser.newContext();
+    const page = await stranger.newPage();
+    for (const place of ["/", "/?token=0123456789abcdef0123456789abcdef", "/app.js"]) {
+      const response = await page.goto(`http://127.0.0.1:${server.port}${place}`);
+      assert.equal(response.status(), 401, place);
+    }
+    await stranger.close();
+  },
+
+  async "a page of another origin gets nothing"() {
+    // the same host with another port: the browser sends the cookie along
+    const other = await startServer();
+    const page = await context.newPage();
+    await page.goto(other.link());
+    await page.waitForURL(`http://127.0.0.1:${other.port}/`);
+    const failed = await page.evaluate((port) => fetch(`http://127.0.0.1:${port}/api/daemon`, { credentials: "include" })
+      .then(() => false, () => true), server.port);
+    assert.ok(failed);
+    await page.close();
+    await end(other);
+    await enter();
+  },
+
+  async "the first page is small and asks nobody else"() {
+    const page = await context.newPage();
+    let bytes = 0;
+    page.on("response", async (response) => {
+      assert.equal(new URL(response.url()).hostname, "127.0.0.1");
+      if (!response.url().includes("/api/")) bytes += Number(response.headers()["content-length"] || 0);
+    });
+    await page.goto(`http://127.0.0.1:${server.port}/`);
+    await expectText(page, "tbody", "data");
+    assert.ok(bytes > 0 && bytes < FIRST_PAGE_BYTES, `${bytes} bytes`);
+    await page.close();
+  },
+
+  async "the table has elements for visible rows only, and filters and sorts"() {
+    const page = await open("#/");
+    await expectText(page, "p.soft", `${N_SEGMENTS + 1} segments`);
+    assert.ok(await page.locator("tbody tr").count() < 60);
+    await page.getByRole("searchbox").fill("seg-7");
+    await expectText(page, "p.soft", "11 of");
+    await page.getByRole("searchbox").fill("");
+    await page.getByRole("button", { name: "Size" }).click();
+    await expectText(page, "tbody tr:nth-child(2)", "data");
+    assert.equal(await page.locator("th[aria-sort=descending]").count(), 1);
+    await page.locator(".scroll").first().evaluate((element) => { element.scrollTop = element.scrollHeight; });
+    await expectText(page, "tbody", "seg-119");
+    await page.close();
+  },
+
+  async "segments appear and vanish, with markup as text"() {
+    const page = await open("#/", { size: { width: 1700, height: 900 } });
+    await expectText(page, "tbody", "data");
+    ctl("create", "aaa", "4096", "--label", MARKUP);
+    await expectText(page, "tbody", "aaa");
+    await expectText(page, "tbody td", MARKUP);
+    assert.equal(await page.locator("main img").count(), 0);
+    ctl("remove", "aaa");
+    await page.locator("tbody a", { hasText: "aaa" }).waitFor({ state: "detached" });
+    await expectText(page, ".events", "the name was removed");
+    await page.close();
+  },
+
+  async "a killed holder appears"() {
+    const holder = start(SHMVIEWCTL, ["lock", "data", "sleep", "100"]);
+    const page = await open("#/segment?name=data");
+    await expectText(page, "dd", `(${holder.pid})`);
+    await expectText(page, "table.plain td", "holds it exclusive");
+    await end(holder, "SIGKILL");
+    await expectText(page, "dd.bad", "1");
+    await expectText(page, ".events .bad", "died while it held the lock");
+    await page.goto(`http://127.0.0.1:${server.port}/${VIEW}`);
+    await expectText(page, "main p.bad", "half written");
+    await expectText(page, "main p.bad", String(holder.pid));
+    ctl("lock", "data", "--owner-died", "repair", "true");
+    await expectText(page, "main p.good", "read in order");
+    await page.close();
+  },
+
+  async "a value that another process sets appears"() {
+    const page = await open(`${VIEW}&kind=numbers`);
+    await expectText(page, ".grid", "0");
+    ctl("set", "data/a[7]", "41.5");
+    await expectText(page, ".grid td", "41.5");
+    await page.getByRole("button", { name: "Pause" }).click();
+    assert.match(page.url(), /paused=1/);
+    ctl("set", "data/a[7]", "42.5");
+    await new Promise((resolve) => setTimeout(resolve, 600));
+    assert.equal(await page.locator(".grid td", { hasText: "42.5" }).count(), 0);
+    await page.getByRole("button", { name: "Step" }).click();
+    await expectText(page, ".grid td", "42.5");
+    await page.close();
+  },
+
+  async "an element is edited by keyboard, under the lock"() {
+    const page = await open(`${VIEW}&kind=numbers`);
+    const cell = page.locator(".grid td").nth(3);
+    await cell.focus();
+    await page.keyboard.press("Enter");
+    await page.keyboard.type("x");
+    await page.keyboard.press("Enter");
+    await expectText(page, "p[role=alert]", "no number");
+    await page.keyboard.press("Control+A");
+    await page.keyboard.type("-2.25");
+    await page.keyboard.press("Enter");
+    await until(() => ctl("get", "data/a[3]").includes("-2.25"), "the change");
+    await page.close();
+  },
+
+  async "a line, an image and a histogram are drawn"() {
+    for (const [hash, selector] of [[`${VIEW}&rate=20`, "canvas[aria-label*='a line of']"],
+      ["#/view?segment=data&layout=l&view=m", "canvas[aria-label*='an image of 40 rows']"],
+      [`${VIEW}&kind=histogram`, "svg[aria-label*='a histogram of']"]]) {
+      const page = await open(hash);
+      await page.locator(selector).waitFor();
+      await page.close();
+    }
+  },
+
+  async "axe finds nothing"() {
+    await axe("#/", "tbody a");
+    await axe("#/segment?name=data", ".memory a");
+    await axe(VIEW, "canvas[aria-label*='a line of']");
+    await axe("#/view?segment=data&layout=l&view=m", "canvas[aria-label*='an image of']");
+    await axe(`${VIEW}&kind=numbers`, ".grid td");
+    await axe(`${VIEW}&kind=histogram`, "svg[aria-label*='a histogram of']");
+  },
+
+  async "the page survives the daemon and its server"() {
+    const page = await open("#/");
+    await expectText(page, "#connection", "connected");
+    await end(daemon, "SIGKILL");
+    await page.locator("#connection.bad").waitFor();
+    daemon = await startDaemon();
+    await page.locator("#connection.good").waitFor();
+    await expectText(page, "tbody", "data");
+    const { port } = server;
+    await end(server, "SIGKILL");
+    await page.locator("#connection.bad").waitFor();
+    server = await startServer(port);
+    await expectText(page, "#connection", "no session");
+    await enter();
+    await page.locator("#connection.good").waitFor();
+    await page.close();
+  },
+};
+
+/** Uses the link. */
+async function enter() {
+  const page = await context.newPage();
+  await page.goto(server.link());
+  await page.waitForURL(`http://127.0.0.1:${server.port}/`);
+  await page.close();
+}
+
+async function run() {
+  daemon = await startDaemon();
+  ctl("create", "data", "--layout", "l: a=f4[1000] m=f8[40,50]@4000");
+  for (let i = 0; i < N_SEGMENTS; i++) ctl("create", `seg-${i}`, "4096");
+  server = await startServer();
+  browser = await chromium.launch({ executablePath: CHROMIUM, args: process.getuid() ? [] : ["--no-sandbox"] });
+  context = await browser.newContext();
+  await enter();
+  for (const [name, test] of Object.entries(tests)) {
+    if (process.argv[2] && !name.includes(process.argv[2])) continue;
+    const begun = Date.now();
+    try {
+      await test();
+    } catch (error) {
+      console.log(`FAILED: ${name}`);
+      await context.pages().at(-1)?.screenshot({ path: path.join(SCRATCH, "failed.png") }).catch(() => {});
+      throw error;
+    }
+    console.log(`passed: ${name} (${Date.now() - begun} ms)`);
+  }
+}
+
+try {
+  await run();
+} finally {
+  await browser?.close();
+  for (const child of children) child.kill("SIGINT");
+  await Promise.all([...children].map((child) => child.ended));
+}
