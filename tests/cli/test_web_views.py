@@ -107,7 +107,7 @@ def test_an_image(web, seg):
     assert (head["rows"], head["columns"], head["min"], head["max"]) == (20, 30, 0, 19)
     assert data[0] == 1 and data[-1] == 255 and len(data) == 600
     # pixels of several elements are means
-    head, data = server.picture(f"/api/image?{AT}m&rows=2&columns=1&low=0&high=19")
+    head, data = server.picture(f"/api/image?{AT}m&rows=2&columns=1&low=0&high=19&range=1")
     assert (head["min"], head["max"]) == (4.5, 14.5)
     assert [round((b - 1) * 19 / 254, 1) for b in data] == [4.5, 14.5]
     # a scale that is kept; values outside are cut, and NaN is 0

@@ -134,12 +134,13 @@ void api_image(const struct request *q, struct reply *reply)
     CLEANUP_LOOK struct look look = {.held = NULL};
     CLEANUP_IMAGE struct image image = {.pixels = NULL};
     CLEANUP_TEXT struct text head = {.bytes = NULL};
-    int64_t rows = 512, columns = 512, since = thread_ns();
+    int64_t rows = 512, columns = 512, range = 0, since = thread_ns();
     double low = (double)NAN, high = (double)NAN;
     if (!request_number(q, reply, "rows", 1, IMAGE_SIDE_MOST, &rows) ||
         !request_number(q, reply, "columns", 1, IMAGE_SIDE_MOST, &columns) ||
-        !request_real(q, reply, "low", &low) || !request_real(q, reply, "high", &high) ||
-        !open_view(q, reply, &look) || !has_dimensions(reply, &look, 2))
+        !request_number(q, reply, "range", 0, 1, &range) || !request_real(q, reply, "low", &low) ||
+        !request_real(q, reply, "high", &high) || !open_view(q, reply, &look) ||
+        !has_dimensions(reply, &look, 2))
         return;
     if (look.view.shape[1] > ROW_ELEMENTS_MOST) {
         reply_error(reply, 400, "a row of an image has at most %d elements: choose a slice",
@@ -148,7 +149,7 @@ void api_image(const struct request *q, struct reply *reply)
     }
     if (isnan(low) || isnan(high))
         low = high = (double)NAN;
-    int r = image_init(&image, &look, (size_t)rows, (size_t)columns, low, high);
+    int r = image_init(&image, &look, (size_t)rows, (size_t)columns, low, high, range != 0);
     charge(q, since);
     if (r) {
         fail(reply, &look, r);

@@ -6,17 +6,20 @@
 
 #include "web/memory/numbers.h"
 
-#define LEVELS 254.0
+#define LEVELS 254.0F
+#define LANES  4
 
 /* The image while it is read. Rows of one pixel are added up before they are scaled. */
 struct work {
     struct image *image;
     struct look *look;
     struct numbers row; /* of elements */
+    uint64_t *edges;    /* of columns + 1: where each pixel of a row begins */
     double *sums;       /* of one row of pixels */
     uint32_t *counts;
-    float *means; /* of all pixels; NULL if the scale is known */
+    double *means; /* of all pixels; NULL if the scale is known */
     size_t pixel_row;
+    bool wants_range;
 };
 
 static uint64_t begin_of(uint64_t n, size_t parts, size_t i)
@@ -27,16 +30,19 @@ static uint64_t begin_of(uint64_t n, size_t parts, size_t i)
 /* Adds one row of elements to the sums. */
 static void add_row(const struct work *w)
 {
-    const struct image *m = w->image;
     const double *values = w->row.values;
-    for (size_t c = 0; c < m->columns; c++) {
-        uint64_t end = begin_of(m->n_columns, m->columns, c + 1);
-        for (uint64_t i = begin_of(m->n_columns, m->columns, c); i < end; i++) {
+    for (size_t c = 0; c < w->image->columns; c++)
+        for (uint64_t i = w->edges[c]; i < w->edges[c + 1]; i++) {
             bool is_finite = isfinite(values[i]);
             w->sums[c] += is_finite ? values[i] : 0;
             w->counts[c] += is_finite;
         }
-    }
+}
+
+/* Whether each pixel has one element, so that nothing needs to be added up. */
+static bool is_exact(const struct image *m)
+{
+    return m->rows == m->n_rows && m->columns == m->n_columns;
 }
 
 /* Reads the elements of one row of pixels. */
@@ -45,6 +51,11 @@ static int read_row(void *arg)
     const struct work *w = arg;
     const struct image *m = w->image;
     uint64_t end = begin_of(m->n_rows, m->rows, w->pixel_row + 1);
+    if (is_exact(m)) {
+        struct shmview_view row;
+        int r = shmview_view_index(&w->look->view, 0, (int64_t)w->pixel_row, &row);
+        return r ? r : shmview_copy(&w->row.view, &row);
+    }
     memset(w->sums, 0, m->columns * sizeof *w->sums);
     memset(w->counts, 0, m->columns * sizeof *w->counts);
     for (uint64_t i = begin_of(m->n_rows, m->rows, w->pixel_row); i < end; i++) {
@@ -58,35 +69,74 @@ static int read_row(void *arg)
     return 0;
 }
 
-static unsigned char level(const struct image *m, double factor, double x)
-{
-    if (isnan(x))
-        return 0;
-    double part = (x - m->low) * factor;
-    return (unsigned char)(1.5 + (part <= 0 ? 0 : part >= LEVELS ? LEVELS : part));
-}
-
-/* Returns the factor of level(); 0 if all values are one. */
+/* Returns the factor of set_levels(); 0 if all values are one. */
 static double factor_of(const struct image *m)
 {
-    return m->high > m->low ? LEVELS / (m->high - m->low) : 0;
+    return m->high > m->low ? (double)LEVELS / (m->high - m->low) : 0;
 }
 
-/* Makes pixels of the sums of one row, or means if the scale is not known yet. */
+/* Sets n pixels. The loop has no branch, so that the compiler can do several at a time; x - x is 0
+ * for a finite x only. */
+static void set_levels(const struct image *m, const double *restrict values, size_t n,
+                       unsigned char *restrict pixels)
+{
+    const double low = m->low, factor = factor_of(m);
+    for (size_t i = 0; i < n; i++) {
+        double x = values[i];
+        float part = (float)((x - low) * factor);
+        part = part > 0 ? part : 0;
+        part = part < LEVELS ? part : LEVELS;
+        int level = (int)(part + 1.5F);
+        pixels[i] = (unsigned char)(x - x == 0 ? level : 0);
+    }
+}
+
+static inline void widen_one(double *min, double *max, double x)
+{
+    double low = x - x == 0 ? x : (double)INFINITY;
+    double high = x - x == 0 ? x : -(double)INFINITY;
+    *min = low < *min ? low : *min;
+    *max = high > *max ? high : *max;
+}
+
+/* Widens the range of all pixels by n values. Has LANES ranges, so that the compiler can compute
+ * them at once. */
+static void widen(struct image *m, const double *values, size_t n)
+{
+    double min[LANES], max[LANES];
+    for (size_t k = 0; k < LANES; k++) {
+        min[k] = (double)INFINITY;
+        max[k] = -(double)INFINITY;
+    }
+    for (size_t i = 0; i < n / LANES * LANES; i += LANES)
+        for (size_t k = 0; k < LANES; k++)
+            widen_one(&min[k], &max[k], values[i + k]);
+    for (size_t i = n / LANES * LANES; i < n; i++)
+        widen_one(&min[0], &max[0], values[i]);
+    for (size_t k = 0; k < LANES; k++)
+        if (min[k] <= max[k]) {
+            m->min = fmin(m->min, min[k]);
+            m->max = fmax(m->max, max[k]);
+        }
+}
+
+/* Makes pixels of one row, or keeps its values if the scale is not known yet. */
 static void finish_row(const struct work *w)
 {
     struct image *m = w->image;
-    double factor = factor_of(m);
     size_t at = w->pixel_row * m->columns;
-    for (size_t c = 0; c < m->columns; c++) {
-        double mean = w->counts[c] ? w->sums[c] / w->counts[c] : (double)NAN;
-        m->min = fmin(m->min, mean);
-        m->max = fmax(m->max, mean);
-        if (w->means)
-            w->means[at + c] = (float)mean;
-        else
-            m->pixels[at + c] = level(m, factor, mean);
+    const double *values = w->row.values;
+    if (!is_exact(m)) {
+        for (size_t c = 0; c < m->columns; c++)
+            w->sums[c] = w->counts[c] ? w->sums[c] / w->counts[c] : (double)NAN;
+        values = w->sums;
     }
+    if (w->wants_range)
+        widen(m, values, m->columns);
+    if (w->means)
+        memcpy(w->means + at, values, m->columns * sizeof *values);
+    else
+        set_levels(m, values, m->columns, m->pixels + at);
 }
 
 /* Allocates what reading needs. Returns 0 or an error. */
@@ -99,15 +149,18 @@ static int prepare(struct work *w)
     w->counts = calloc(m->columns + 1, sizeof *w->counts);
     if (isnan(m->low) && !(w->means = malloc((n + 1) * sizeof *w->means)))
         return -SHMVIEW_ERR_NO_MEMORY;
-    if (!m->pixels || !w->sums || !w->counts)
+    w->edges = calloc(m->columns + 1, sizeof *w->edges);
+    if (!m->pixels || !w->sums || !w->counts || !w->edges)
         return -SHMVIEW_ERR_NO_MEMORY;
+    for (size_t c = 0; m->columns && c <= m->columns; c++)
+        w->edges[c] = begin_of(m->n_columns, m->columns, c);
     return numbers_init(&w->row, (size_t)m->n_columns);
 }
 
 int image_init(struct image *m, struct look *look, size_t rows, size_t columns, double low,
-               double high)
+               double high, bool wants_range)
 {
-    struct work w = {.image = m, .look = look};
+    struct work w = {.image = m, .look = look, .wants_range = wants_range || isnan(low)};
     *m = (struct image){.n_rows = (uint64_t)look->view.shape[0],
                         .n_columns = (uint64_t)look->view.shape[1],
                         .low = low,
@@ -125,11 +178,10 @@ int image_init(struct image *m, struct look *look, size_t rows, size_t columns, 
     if (r == 0 && w.means) {
         m->low = m->min;
         m->high = m->max;
-        double factor = factor_of(m);
-        for (size_t i = 0; i < m->rows * m->columns; i++)
-            m->pixels[i] = level(m, factor, (double)w.means[i]);
+        set_levels(m, w.means, m->rows * m->columns, m->pixels);
     }
     numbers_deinit(&w.row);
+    free(w.edges);
     free(w.sums);
     free(w.counts);
     free(w.means);

@@ -12,15 +12,16 @@ struct image {
     uint64_t n_rows, n_columns; /* of elements */
     size_t rows, columns;       /* of pixels, not more than elements */
     double low, high;           /* the scale: values of the bytes 1 and 255 */
-    double min, max;            /* of all pixels; NaN if none is a number */
+    double min, max;            /* of all pixels; NaN if none is a number, or not wanted */
     unsigned char *pixels;      /* owned */
 };
 
 /* Reads an image of at most rows * columns pixels. With low and high NaN, the scale is that of the
- * pixels. The view must have two dimensions. The caller owes image_deinit(), on failure too.
- * Returns 0 or an error of the library. */
+ * pixels; otherwise wants_range tells whether the range of the pixels is found too, which takes as
+ * long as the rest. The view must have two dimensions. The caller owes image_deinit(), on failure
+ * too. Returns 0 or an error of the library. */
 int image_init(struct image *image, struct look *look, size_t rows, size_t columns, double low,
-               double high);
+               double high, bool wants_range);
 void image_deinit(struct image *image);
 #define CLEANUP_IMAGE CLEANUP(image_deinit)
 

@@ -6,6 +6,7 @@ import { getPicture } from "./binary.js";
 import { fill, h, say } from "./dom.js";
 import { count, value } from "./format.js";
 
+const RANGE_EVERY = 8; // updates: finding the range takes the server as long as the rest
 const MOST = 1024; // pixels of a side
 const STOPS = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]]; // viridis
 
@@ -36,10 +37,13 @@ export function imagePicture({ frame, settings, again }) {
     h("option", { value: "viridis" }, "viridis"), h("option", { value: "grey" }, "grey"));
   fill(frame, h("div", { class: "bar" }, h("label", {}, "Colours", select), h("label", {}, hold, "keep the scale"), scale), canvas);
   const context = canvas.getContext("2d");
-  let kept = null; // the scale of the last image
+  let kept = null; // the scale of the last image whose range is known
+  let updates = 0;
 
   async function update() {
-    const range = kept && kept.low < kept.high ? kept : {};
+    const known = kept && kept.low < kept.high;
+    const wanted = !hold.checked && updates++ % RANGE_EVERY === 0;
+    const range = known ? { ...kept, range: wanted ? 1 : 0 } : {};
     const side = Math.min(MOST, Math.max(64, Math.round(canvas.clientWidth * (window.devicePixelRatio || 1))));
     const [head, bytes, at] = await getPicture("/api/image", { ...settings.request(), rows: side, columns: side, ...range });
     const pixels = new Uint8Array(bytes, at, head.rows * head.columns);
@@ -54,9 +58,9 @@ export function imagePicture({ frame, settings, again }) {
       context.putImageData(image, 0, 0);
     }
     // The next image has the scale of this one, so that the server reads each element once.
-    if (!hold.checked || !kept) kept = typeof head.min === "number" ? { low: head.min, high: head.max } : null;
+    if (typeof head.min === "number" && !(hold.checked && kept)) kept = { low: head.min, high: head.max };
     say(scale, `${value(head.low)} to ${value(head.high)}`, "soft");
-    canvas.setAttribute("aria-label", `an image of ${count(head.shape[0])} rows and ${count(head.shape[1])} columns, values ${value(head.min)} to ${value(head.max)}`);
+    canvas.setAttribute("aria-label", `an image of ${count(head.shape[0])} rows and ${count(head.shape[1])} columns, values ${value(head.low)} to ${value(head.high)}`);
     head.note = head.rows < head.shape[0] || head.columns < head.shape[1] ? `${head.rows} × ${head.columns} pixels are means` : "";
     return head;
   }
