@@ -2,6 +2,7 @@
 """web: segments and views, as lines, images, numbers and histograms, while others write or die; and
 changes."""
 
+import io
 import json
 import math
 import os
@@ -148,6 +149,35 @@ def test_a_histogram(web, seg):
     assert sum(got["counts"]) == 570 and got["counts"][0] == got["counts"][-1] == 19
     got = web().enter().json(f"/api/histogram?{AT}m")
     assert (got["nan"], got["infinite"], got["max"]) == (1, 1, "inf")
+
+
+def test_a_download(web, seg):
+    numpy = pytest.importorskip("numpy")
+    seg.do("v = s.view('m', 'l')")
+    seg.do("v[:] = [[i + j / 8 for j in range(30)] for i in range(20)]")
+    server = web().enter()
+    answer = server.ask(f"/api/npy?{AT}m&slice=::-2,3:7")
+    assert answer.headers["Content-Disposition"] == 'attachment; filename="seg-m.npy"'
+    got = numpy.load(io.BytesIO(answer.bytes))
+    assert got.dtype == "<f8" and got.tolist() == [[i + j / 8 for j in range(3, 7)] for i in range(19, 0, -2)]
+    for format_, dtype in (">i2", ">i2"), ("c8", "<c8"), ("bool", "|b1"), ("uint8", "|u1"):
+        got = numpy.load(io.BytesIO(server.ask(f"/api/npy?segment=seg&as={format_}").bytes))
+        assert got.dtype.str == dtype and got.nbytes == 16384
+    assert numpy.load(io.BytesIO(server.ask(f"/api/npy?{AT}a&slice=0:0").bytes)).shape == (0,)
+    assert numpy.load(io.BytesIO(server.ask(f"/api/npy?{AT}a&slice=0").bytes)).shape == ()
+    assert "shmviewctl save" in server.error(f"/api/npy?{AT}s")
+
+
+def test_a_stream(web, ctl):
+    ctl("stream", "create", "frames", "a=f4[16]", "--slots", "4", "--mode", "latest")
+    server = web().enter()
+    got = server.json("/api/stream?name=frames")
+    assert [slot["state"] for slot in got["slots"]] == ["free"] * 4
+    assert got["readers"] == [] and got["stages"] == [{"published": 0, "ended": False}]
+    ctl("create", "other", 4096)
+    server.error("/api/stream?name=other")
+    server.error("/api/stream?name=none", status=404)
+    server.error("/api/stream")
 
 
 def test_wrong_requests_have_reasons(web, seg):

@@ -15,7 +15,7 @@ const AXE = fs.readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
 const MARKUP = "<img src=x onerror=alert(1)>";
 const N_SEGMENTS = 120;
-const WAIT_MS = 15000;
+const WAIT_MS = 30000;
 const FIRST_PAGE_BYTES = 100 * 1024;
 const children = new Set();
 

@@ -5,6 +5,7 @@
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <shmview/stats.h>
 
@@ -73,7 +74,8 @@ void api_daemon(const struct request *q, struct reply *reply)
     text_json(t, s->version);
     text_put(t, ",\"socket\":");
     text_json(t, shmview_socket_path(connection));
-    text_print(t, ",\"allow_changes\":%s", api_backend(q)->allow_changes ? "true" : "false");
+    text_print(t, ",\"server_pid\":%d,\"allow_changes\":%s", (int)getpid(),
+               api_backend(q)->allow_changes ? "true" : "false");
     for (size_t i = 0; i < ARRAY_LEN(figures); i++) {
         text_print(t, ",\"%s\":", figures[i].name);
         text_json_known(t, figures[i].value);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /api/line, /api/image, /api/grid, /api/histogram: the elements of one view, as a page shows
- * them. POST /api/set: changes one element.
+ * them. GET /api/npy: all of them as a file. POST /api/set: changes one element.
  *
  * All take segment, and layout and view, or as; also field, slice, and lock=1. A line and an image
  * are bytes: the length of a JSON text as a 32-bit number and 4 bytes of zeroes, that text, filled
@@ -8,6 +8,7 @@
  * browser, or is little-endian like every browser's. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <jansson.h>
@@ -17,6 +18,7 @@
 #include "web/memory/grid.h"
 #include "web/memory/image.h"
 #include "web/memory/line.h"
+#include "web/memory/npy.h"
 
 #define BUDGET_US_DEFAULT 2500
 #define BUDGET_US_MOST    100000
@@ -235,6 +237,25 @@ void api_histogram(const struct request *q, struct reply *reply)
     for (size_t i = 0; i < FIGURES_BINS; i++)
         text_print(t, "%s%" PRIu64, i ? "," : "", f.counts[i]);
     text_put(t, "]}\n");
+}
+
+void api_npy(const struct request *q, struct reply *reply)
+{
+    CLEANUP_LOOK struct look look = {.held = NULL};
+    int64_t since = thread_ns();
+    if (!open_view(q, reply, &look))
+        return;
+    int r = npy_write(&look, &reply->body);
+    charge(q, since);
+    if (r) {
+        fail(reply, &look, r);
+        return;
+    }
+    /* names have only letters, digits and . _ - */
+    const char *view = request_text(q, "view");
+    snprintf(reply->save_as, sizeof reply->save_as, "%.100s%s%.64s.npy", look.held->name,
+             view ? "-" : "", view ? view : "");
+    reply->type = TYPE_BINARY;
 }
 
 /* --- Changing ------------------------------------------------------------ */

@@ -7,8 +7,11 @@ import { facts, fill, h } from "./dom.js";
 import { eventList } from "./events.js";
 import { ACCESSES, BACKINGS, HOLDS, LIFETIMES, bytes, count, duration, time } from "./format.js";
 import { memoryPicture } from "./memory.js";
+import { streamParts } from "./streams.js";
 
 const LOOK_MS = 1000;
+const STREAM_MS = 2000; // each look attaches the stream for a moment
+const STREAM_LAYOUT = "frame";
 
 function mode(bits) {
   return (bits & 0o777).toString(8).padStart(4, "0");
@@ -75,18 +78,33 @@ export function segment({ main, trail, parameters }) {
   const [top, picture, views, who] = [h("div"), h("div"), h("div", { class: "across", tabindex: "0", role: "region", "aria-label": "Views" }), h("div", { class: "across", tabindex: "0", role: "region", "aria-label": "Processes" })];
   const problem = h("p", { class: "panel error", role: "alert", hidden: true });
   const list = eventList("Events of this segment");
+  const stream = h("section", { class: "panel", hidden: true });
   let shape = "";
+  let server = 0; // the process of the page's server, whose own looks are no news
+  let mayBeStream = false;
 
   fill(main, h("h1", {}, name), problem, top,
-    h("section", { class: "panel" }, h("h2", {}, "Memory"), picture),
+    h("section", { class: "panel" }, h("h2", {}, "Memory"), picture), stream,
     h("div", { class: "columns" }, h("div", { class: "stack" },
       h("section", { class: "panel" }, h("h2", {}, "Processes"), who),
       h("section", { class: "panel" }, h("h2", {}, "Views"), views)), list.element));
 
+  async function lookAtStream() {
+    if (!mayBeStream) return;
+    fill(stream, ...streamParts(await get("/api/stream", { name })));
+    stream.hidden = false;
+  }
+
+  function note(event) {
+    if (!server || event.pid !== server) list.add(event);
+  }
+
   async function look() {
     try {
+      server = server || (await get("/api/daemon")).server_pid;
       const s = await get("/api/segment", { name });
       problem.hidden = true;
+      mayBeStream = s.has_lock && s.layouts.some((layout) => layout.name === STREAM_LAYOUT);
       fill(top, figures(s));
       fill(who, parties(s));
       const now = JSON.stringify([s.layouts, s.layout]);
@@ -100,6 +118,6 @@ export function segment({ main, trail, parameters }) {
       throw error;
     }
   }
-  const ends = [repeat(LOOK_MS, look), events({ names: [name], after: 1, handle: list.add })];
+  const ends = [repeat(LOOK_MS, look), repeat(STREAM_MS, lookAtStream), events({ names: [name], after: 1, handle: note })];
   return () => ends.forEach((end) => end());
 }

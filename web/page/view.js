@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page of one view: as a line, an image, numbers, or a histogram. The address has all settings.
 
-import { ApiError, get } from "./api.js";
+import { ApiError, get, url } from "./api.js";
 import { fill, h, say } from "./dom.js";
 import { bytes, count } from "./format.js";
 import { gridPicture } from "./grid.js";
@@ -116,6 +116,16 @@ function tellState(status, head) {
   say(status, text + who + stale, head.stale && kind === "good" ? "warn" : kind);
 }
 
+/** Saves the canvas, if the picture has one. */
+function savePicture() {
+  const canvas = document.querySelector(".picture canvas");
+  canvas?.toBlob((blob) => {
+    const address = URL.createObjectURL(blob);
+    h("a", { href: address, download: "shmview.png" }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 1000);
+  });
+}
+
 function controls(settings, change, step) {
   const slice = h("input", { value: settings.slice, size: 12, "aria-describedby": "slice-help", onchange: () => { settings.slice = slice.value.trim(); change(); } });
   const pause = h("button", { type: "button", "aria-pressed": String(settings.paused), onclick: () => {
@@ -133,7 +143,9 @@ function controls(settings, change, step) {
     h("label", {}, "Slice", slice), h("span", { id: "slice-help", class: "hidden" }, "as in Python: 0,:,3:10"),
     choice("Updates", RATES.map((rate) => [rate, `${rate} per second`]), settings.rate, (value) => { settings.rate = Number(value); change(); }),
     choice("Read", [["", "without the lock"], ["1", "under the shared lock"]], settings.lock ? "1" : "", (value) => { settings.lock = value === "1"; change(); }),
-    pause, h("button", { type: "button", onclick: step }, "Step"));
+    pause, h("button", { type: "button", onclick: step }, "Step"),
+    h("button", { type: "button", onclick: () => { location.href = url("/api/npy", settings.request()); } }, "Save as npy"),
+    h("button", { type: "button", onclick: savePicture }, "Save as PNG"));
 }
 
 /** Finds the shape of the view in the description of its segment. */
