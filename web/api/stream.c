@@ -83,23 +83,8 @@ static void put_stages(struct text *t, const struct facts *f)
     text_put(t, "]");
 }
 
-void api_stream(const struct request *q, struct reply *reply)
+static void put_facts(struct text *t, const struct facts *f)
 {
-    const char *name = request_text(q, "name");
-    struct shmview_connection *connection = api_connect(q, reply);
-    if (!connection)
-        return;
-    if (!name) {
-        reply_error(reply, 400, "the parameter name is missing");
-        return;
-    }
-    CLEANUP_FREE struct facts *f = calloc(1, sizeof *f);
-    int r = f ? read_facts(connection, name, f) : -SHMVIEW_ERR_NO_MEMORY;
-    if (r) {
-        api_fail(reply, r);
-        return;
-    }
-    struct text *t = &reply->body;
     text_print(t,
                "{\"mode\":\"%s\",\"many_writers\":%s,\"history\":%u,\"frame_bytes\":%" PRIu64
                ",\"deaths\":%u,\"pid\":%u",
@@ -111,4 +96,23 @@ void api_stream(const struct request *q, struct reply *reply)
     put_slots(t, f);
     put_readers(t, f);
     text_put(t, "}\n");
+}
+
+void api_stream(const struct request *q, struct reply *reply)
+{
+    const char *name = request_text(q, "name");
+    struct shmview_connection *connection = api_connect(q, reply);
+    if (!connection)
+        return;
+    if (!name) {
+        reply_error(reply, 400, "the parameter name is missing");
+        return;
+    }
+    struct facts *f = calloc(1, sizeof *f);
+    int r = f ? read_facts(connection, name, f) : -SHMVIEW_ERR_NO_MEMORY;
+    if (r)
+        api_fail(reply, r);
+    else
+        put_facts(&reply->body, f);
+    free(f);
 }
