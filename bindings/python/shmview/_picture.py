@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""_repr_html_() of Segment and View, for notebooks: a picture of the memory. The bytes of the segment
+"""_repr_html_() of Segment and View, for notebooks: a picture of the memory, and for a view of numbers
+its figures and a small plot (_plot). The bytes of the segment
 are a bar, and each view is a bar below it, at its place. The picture is one SVG without scripts, and
 names in it are escaped."""
 
 from html import escape
 
-from . import _core
+from . import _core, _plot
 from ._errors import Error
 
 _WIDTH, _HEIGHT = 720, 16  # pixels: of the segment, and of a bar with its gap
@@ -120,4 +121,4 @@ def of_view(view):
         this = _Bar("this view", view.format, view.shape, view.strides, view.offset, view.suboffsets)
     except ValueError:  # it is released
         return text
-    return text + _draw(view.segment, this)
+    return text + _draw(view.segment, this) + _plot.of_view(view)

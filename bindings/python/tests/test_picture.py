@@ -89,6 +89,39 @@ def test_limits(daemon):
     assert len(seg.cast("B", 1000)._repr_html_()) < 20000
 
 
+def plot(view):
+    """Returns the figures below the picture, and the points of the plot as pairs."""
+    root = xml.fromstring(f"<div>{view._repr_html_()}</div>")
+    figures = [p.text for p in root.iter("p")]
+    paths = [path.get("d") for path in root.iter(SVG + "path")]
+    return figures, [tuple(map(float, point.split())) for d in paths for point in re.split("[ML]", d)[1:]]
+
+
+def test_figures_and_a_plot(seg):
+    view = seg.cast("f4", 1800)
+    view[:] = [i % 100 for i in range(1800)]
+    figures, points = plot(view)
+    assert figures == ["least 0, greatest 99, mean 49.5"]
+    assert len(points) == 2 * 240 and points[1] == (0.5, 48.0)
+    assert {y for x, y in points} <= {round(y / 10, 1) for y in range(481)}
+    view[3:5] = [float("nan")] * 2
+    assert plot(view)[0] == ["least 0, greatest 99, mean 49.5512, 2 NaN"]
+    view[0] = float("inf")
+    figures, points = plot(view)
+    assert figures[0].startswith("least 0, greatest inf") and points == []
+    view[:] = [float("nan")] * 1800
+    assert plot(view) == ([], [])
+    assert plot(seg.cast("i2", 2)[1:]) == (["least 32704, greatest 32704, mean 32704"], [])
+    assert plot(seg.cast("i4", (30, 60)))[1] == []
+    for other in seg.cast("5s", 3), seg.cast("T{i:a:}", 3), seg.cast("c8", 3), seg.cast("f4", 0):
+        assert plot(other) == ([], [])
+    ramp = seg.cast("i4", 4)
+    ramp[:] = [0, 1, 2, 3]
+    assert plot(ramp)[1] == [(x, y) for x, y in ((30, 48), (90, 32), (150, 16), (210, 0)) for _ in range(2)]
+    ramp[:] = [7] * 4
+    assert {y for x, y in plot(ramp)[1]} == {24}
+
+
 def test_overlapping_views(daemon):
     seg = shmview.create("seg", 720, one={"a": ("B", 200, 0), "b": ("B", 200, 100), "c": ("B", 200, 200)})
     rows = re.findall(r'<title>(.):.*?y="(\d+)"', seg._repr_html_())
