@@ -68,7 +68,7 @@ rules() {
     mpi/*) echo "mpi" ;;
 
     tests/unit/*) echo "tests/unit tests/support cli web daemon client common generated" ;;
-    tests/fuzz/*) echo "tests/fuzz tests/property tests/support cli daemon client common generated" ;;
+    tests/fuzz/*) echo "tests/fuzz tests/property tests/support cli web daemon client common generated" ;;
     tests/property/*) echo "tests/property common" ;;
     tests/stress/*) echo "tests/stress client common" ;;
     tests/streams/*) echo "tests/streams tests/integration tests/support client" ;;
