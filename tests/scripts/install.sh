@@ -24,6 +24,12 @@ for file in bin/shmviewd bin/shmviewctl share/man/man1/shmviewctl.1 \
     lib/{sysusers,tmpfiles}.d/shmviewd.conf; do
     [ -s "usr/$file" ] || { echo "not installed: $file" >&2; exit 1; }
 done
+# The page is optional.
+if [ -e "$build/web/shmview-web" ]; then
+    for file in libexec/shmview/shmview-web lib/systemd/user/shmview-web.{service,socket}; do
+        [ -s "usr/$file" ] || { echo "not installed: $file" >&2; exit 1; }
+    done
+fi
 compgen -G 'usr/share/zsh/*/_shmviewctl' > /dev/null || { echo "no completion for zsh" >&2; exit 1; }
 for unit in usr/lib/systemd/*/shmviewd.service; do
     grep -qx "ExecStart=$scratch/usr/bin/shmviewd" "$unit"
