@@ -5,7 +5,8 @@
 set -euo pipefail
 
 build=(gcc make cmake pkg-config libc6-dev libuv1-dev libjansson-dev liblmdb-dev libsystemd-dev
-    libsndfile1-dev libsmartcols-dev libncurses-dev libcairo2-dev libmicrohttpd-dev python3-dev ruby ruby-dev)
+    libsndfile1-dev libsmartcols-dev libncurses-dev libcairo2-dev libmicrohttpd-dev libnuma-dev
+    python3-dev ruby ruby-dev)
 # What the bench compares streams with; it leaves these rows out where they are missing.
 bench=("${build[@]}" libzmq3-dev libiceoryx-binding-c-dev iceoryx)
 # For both implementations of MPI, and for nodes that are namespaces.
@@ -60,15 +61,15 @@ elsewhere() {
     case " $family " in
     *" fedora "* | *" rhel "*)
         echo "dnf install gcc make cmake pkgconf-pkg-config libuv-devel jansson-devel lmdb-devel systemd-devel" \
-            "libsndfile-devel libsmartcols-devel ncurses-devel cairo-devel fontconfig-devel libmicrohttpd-devel python3-devel ruby-devel"
+            "libsndfile-devel libsmartcols-devel ncurses-devel cairo-devel fontconfig-devel libmicrohttpd-devel numactl-devel python3-devel ruby-devel"
         ;;
     *" arch "*)
         echo "pacman -S --needed gcc make cmake pkgconf libuv jansson lmdb systemd-libs libsndfile util-linux-libs" \
-            "ncurses cairo fontconfig libmicrohttpd python ruby"
+            "ncurses cairo fontconfig libmicrohttpd numactl python ruby"
         ;;
     *" alpine "*)
         echo "apk add gcc make cmake pkgconf musl-dev linux-headers bsd-compat-headers libuv-dev jansson-dev lmdb-dev libsndfile-dev" \
-            "util-linux-dev ncurses-dev cairo-dev fontconfig-dev libmicrohttpd-dev python3-dev ruby-dev"
+            "util-linux-dev ncurses-dev cairo-dev fontconfig-dev libmicrohttpd-dev numactl-dev python3-dev ruby-dev"
         ;;
     *) echo "these packages of Debian, or their like, are needed: ${wanted[*]}" ;;
     esac

@@ -230,8 +230,7 @@ const struct verb verb_create = {
     "      --huge HUGE           huge pages: wanted, or required\n"
     "      --numa NODES          local, interleaved, or the number of a node\n"
     "      --no-lock             create it without a lock, and so without phases\n"
-    "      --own-memory          allocate it here, so that the control group of this\n"
-    "                            program is charged and not the daemon's; sealed\n"
+    "      --own-memory          this program's control group pays for it; sealed\n"
     "      --populate            map every page now\n"
     "  -J, --json                print the new segment, like show --json\n",
     .run = run_create,
