@@ -112,7 +112,7 @@ static int read_options(struct program *p, int argc, char **argv)
 
 /* --- Listening ----------------------------------------------------------- */
 
-/* Listens where the options say. Returns 0 or the exit status. */
+/* Listens on the port or path of the options. Returns 0 or the exit status. */
 static int start_listening(struct program *p)
 {
     int n = listen_passed(p->sockets);

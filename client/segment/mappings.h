@@ -40,7 +40,7 @@ struct mapping {
     struct shmview_control *control; /* NULL without a lock */
     const struct shmview_liveness *live;
     unsigned n_handles;     /* that use the data */
-    _Atomic bool is_frozen; /* nobody can change the data, as the kernel has said */
+    _Atomic bool is_frozen; /* by the seals nobody can change the data */
     bool keeps_lock;        /* a handle was closed whose lock a thread may still look at */
     unsigned n_held;        /* descriptors of a sealed segment (descriptors.c) */
     struct {

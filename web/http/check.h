@@ -21,7 +21,8 @@ bool check_host(const char *host, const char *extra);
 /* Whether origin is "http://" or "https://" and exactly host. */
 bool check_origin(const char *origin, const char *host);
 
-/* Whether the browser says that our page, or the user, has made the request; or says nothing. */
+/* Whether by its header Sec-Fetch-Site our page or the user has made the request. NULL: no header.
+ */
 bool check_fetch_site(const char *site);
 
 /* Compares two texts in a time that depends on their lengths only. */

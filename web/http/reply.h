@@ -29,8 +29,8 @@ struct reply {
     struct reply_stream stream;
     char cookie[160];       /* of Set-Cookie; "": none */
     char save_as[200];      /* the name of a file to save; "": none */
-    const char *allow;      /* the methods of this path; static, NULL: not said */
-    unsigned retry_after_s; /* 0: not said */
+    const char *allow;      /* the methods of this path; static, NULL: none given */
+    unsigned retry_after_s; /* 0: no header */
 };
 
 void reply_free(struct reply *r);
@@ -40,7 +40,7 @@ void reply_free(struct reply *r);
  * dropped. */
 __attribute__((format(printf, 3, 4))) void reply_error(struct reply *r, unsigned status,
                                                        const char *format, ...);
-/* Makes the reply a page for people that says why they do not see what they wanted. */
+/* Makes the reply a page for people: why they do not see what they wanted. */
 void reply_page(struct reply *r, unsigned status, const char *title, const char *text);
 
 #endif

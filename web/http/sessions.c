@@ -40,7 +40,7 @@ void sessions_token(struct sessions *s, char ret[SESSION_BYTES])
 }
 
 /* Returns the index of a cookie, or LIMIT_SESSIONS. Compares with all of them, so that the time
- * tells nothing. The caller holds the mutex. */
+ * depends on none. The caller holds the mutex. */
 static size_t find(const struct sessions *s, const char *cookie)
 {
     size_t found = LIMIT_SESSIONS;

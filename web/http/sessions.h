@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who may see the page.
+/* The secrets with which browsers may see the page.
  *
  *   token   in the link that the program prints; one browser exchanges it for a cookie
  *   cookie  names a session, until the program ends or LIMIT_SESSIONS newer ones exist
@@ -29,7 +29,7 @@ void sessions_deinit(struct sessions *s);
 /* Copies the token that is valid now. */
 void sessions_token(struct sessions *s, char ret[SESSION_BYTES]);
 /* Exchanges a token for a cookie. A cookie that the browser has already (NULL: none) is given up.
- * Returns whether the token was valid; it is not any more. */
+ * Returns whether the token was valid, which ends its validity. */
 bool sessions_exchange(struct sessions *s, const char *token, const char *old,
                        char ret_cookie[SESSION_BYTES]);
 /* Whether the cookie names a session. cookie may be NULL. */

@@ -17,8 +17,8 @@ struct image {
 };
 
 /* Reads an image of at most rows * columns pixels. With low and high NaN, the scale is that of the
- * pixels; otherwise wants_range tells whether the range of the pixels is found too, which takes as
- * long as the rest. The view must have two dimensions. The caller owes image_deinit(), on failure
+ * pixels; otherwise the range of the pixels is found only with wants_range, which takes as long as
+ * the rest. The view must have two dimensions. The caller owes image_deinit(), on failure
  * too. Returns 0 or an error of the library. */
 int image_init(struct image *image, struct look *look, size_t rows, size_t columns, double low,
                double high, bool wants_range);

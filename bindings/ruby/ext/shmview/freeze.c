@@ -45,8 +45,8 @@ static VALUE segment_freeze_bytes(VALUE self, VALUE future)
 }
 
 /*
- * Returns whether nobody can change the bytes any longer, as the kernel said when this process last
- * attached or froze the segment. Once true, it stays true. Raises Closed.
+ * Returns whether nobody can change the bytes any longer, by the seals that the memory had when
+ * this process last attached or froze the segment. Once true, it stays true. Raises Closed.
  */
 static VALUE segment_bytes_frozen(VALUE self)
 {
