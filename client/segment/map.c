@@ -109,7 +109,7 @@ static int map_lock(struct mapping *m, uint64_t id, const struct wire_attachment
     uint64_t least =
         sizeof(struct shmview_control) + ((uint64_t)a->slot + 1) * sizeof(struct shmview_slot);
     struct stat st;
-    void *map;
+    void *map = NULL;
     int r = read_header(control, "control", SHMVIEW_CONTROL_MAGIC, sizeof c, id, &c, sizeof c);
     if (r == 0)
         r = read_header(liveness, "liveness", SHMVIEW_LIVENESS_MAGIC,
