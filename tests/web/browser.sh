@@ -25,4 +25,4 @@ if ! cmp -s package-lock.json "$modules/node_modules/.installed"; then
 fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-SCRATCH=$scratch MODULES=$modules SHMVIEW_SOCKET=$scratch/io.shmview HOME=$scratch timeout -k 10 250 node browser.mjs
+SCRATCH=$scratch MODULES=$modules SHMVIEW_SOCKET=$scratch/io.shmview HOME=$scratch timeout -k 10 550 node browser.mjs
