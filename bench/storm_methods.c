@@ -25,6 +25,8 @@
 #define SWITCHES    600
 #define HELD        4000 /* attachments of one client */
 #define CREATORS    200
+#define FREEZES     100
+#define HANDOVERS   500
 #define CLIENT      4711
 
 #define SHMVIEW "io.shmview."
@@ -106,6 +108,19 @@ static json_t *to_attach_large(unsigned i, void *arg)
 static json_t *to_detach(unsigned i, void *arg)
 {
     return json_pack("{s:I}", "attachment", ((const json_int_t *)arg)[i]);
+}
+
+static json_t *nothing(unsigned i, void *arg)
+{
+    (void)i;
+    (void)arg;
+    return json_object();
+}
+
+static json_t *to_end_freeze(unsigned i, void *arg)
+{
+    (void)i;
+    return json_pack("{s:I, s:b}", "attachment", *(const json_int_t *)arg, "done", 1);
 }
 
 static json_t *to_define(unsigned i, void *arg)
@@ -330,6 +345,29 @@ static int entrust(struct scene *scene)
                : 0;
 }
 
+/* Begins and ends to freeze a sealed segment, and hands over memory that it does not send. */
+static int seal(struct scene *scene)
+{
+    struct caller *c = &scene->main;
+    json_int_t id = 0;
+    char one[] = "sealed";
+    int r = ask(scene, SHMVIEW "Create",
+                json_pack("{s:s, s:i, s:s}", "name", "sealed0", "size", 4096, "backing", "sealed"));
+    if (r == 0)
+        r = caller_ask_many(c, SHMVIEW "Attach", 1, to_attach, one, &id);
+    for (unsigned i = 0; r == 0 && i < FREEZES; i++)
+        r = caller_ask_many(c, SHMVIEW "Freeze", 1, to_detach, &id, NULL) ||
+                    caller_ask_many(c, SHMVIEW "Freeze", 1, to_end_freeze, &id, NULL)
+                ? -1
+                : 0;
+    if (r == 0)
+        r = caller_ask_many(c, SHMVIEW "HandOver", HANDOVERS, nothing, NULL, NULL);
+    return r || caller_ask_many(c, SHMVIEW "Detach", 1, to_detach, &id, NULL) ||
+                   caller_ask_many(c, SHMVIEW "Remove", 1, named, one, NULL)
+               ? -1
+               : 0;
+}
+
 static int attach_all(struct scene *scene)
 {
     static json_int_t ids[SEGMENTS];
@@ -377,8 +415,8 @@ static int check_called(const struct scene *scene)
 static int run_steps(struct scene *scene, pid_t gusts[GUSTS])
 {
     static int (*const steps[])(struct scene *) = {
-        introspect,  fill,    define,     monitor,     watch,      switch_phases,
-        claim_again, entrust, attach_all, look_at_all, remove_all,
+        introspect,  fill,    define, monitor,    watch,       switch_phases,
+        claim_again, entrust, seal,   attach_all, look_at_all, remove_all,
     };
     int r = 0;
     for (size_t i = 0; r == 0 && i < ARRAY_LEN(steps); i++) {
