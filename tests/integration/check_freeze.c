@@ -23,6 +23,8 @@ static void write_there(struct child *me, void *arg)
 {
     const struct place *p = arg;
     (void)me;
+    signal(SIGBUS, SIG_DFL); /* a sanitizer would handle it */
+    signal(SIGSEGV, SIG_DFL);
     ((volatile char *)shmview_data(p->segment))[p->at] = 'c';
 }
 
@@ -30,6 +32,8 @@ static void read_there(struct child *me, void *arg)
 {
     const struct place *p = arg;
     (void)me;
+    signal(SIGBUS, SIG_DFL); /* a sanitizer would handle it */
+    signal(SIGSEGV, SIG_DFL);
     (void)((volatile char *)shmview_data(p->segment))[p->at];
 }
 

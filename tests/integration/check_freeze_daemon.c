@@ -168,6 +168,7 @@ START_TEST(no_writer_begins_while_one_freezes)
         if (ends == 0) {
             raw_do(&raw, "Freeze", done);
             OK(shmview_detach(client_attach(conn, "w", SHMVIEW_WRITE)));
+            OK(shmview_ping(conn));
         }
     }
     raw_close(&raw);
