@@ -25,6 +25,9 @@
  * than the time that an attach may take, and longer than a burst of creations keeps a keeper busy.
  */
 #define BUSY_MS 20
+/* How long no keeper is started after one could not be started, because each attempt takes the
+ * caller some milliseconds. */
+#define START_PAUSE_NS 1000000000
 
 static enum {
     NOWHERE,
@@ -182,7 +185,9 @@ static void lose_keeper(void)
 }
 
 /* Sends to the keeper, if there is one; waits ms milliseconds at most if its queue is full. Returns
- * 0; -EAGAIN if it stayed full; or another -errno: then there is no keeper any longer. */
+ * 0; -EAGAIN if it stayed full; or another -errno. If the keeper has ended, there is none any
+ * longer; after a lack of memory it stays, because another one could not take from it what it
+ * holds. */
 static int tell(enum keeper_kind kind, uint64_t number, int fd, int ms)
 {
     struct pollfd p = {.fd = keeper, .events = POLLOUT};
@@ -191,17 +196,22 @@ static int tell(enum keeper_kind kind, uint64_t number, int fd, int ms)
     int r = keeper_send(keeper, kind, number, fd, MSG_DONTWAIT);
     if (r == -EAGAIN && ms && poll(&p, 1, ms) > 0)
         r = keeper_send(keeper, kind, number, fd, MSG_DONTWAIT);
-    if (r && r != -EAGAIN && r != -ETOOMANYREFS)
+    if (r == -EPIPE || r == -ECONNRESET || r == -ENOTCONN)
         lose_keeper();
     return r;
 }
 
 static int offer_keeper(int fd, uint64_t number, int ms)
 {
+    static int64_t failed_ns; /* when the last attempt to start one has failed; 0: never */
+    static int last_failure;
     int r = tell(KEEPER_KEEP, number, fd, ms);
     if (keeper >= 0)
         return r;
-    r = start();
+    if (failed_ns && now_ns() - failed_ns < START_PAUSE_NS)
+        return last_failure;
+    r = last_failure = start();
+    failed_ns = r ? now_ns() : 0;
     was_started = was_started || r == 0;
     return r ? r : tell(KEEPER_KEEP, number, fd, BUSY_MS);
 }

@@ -20,7 +20,8 @@ int keeping_recover(int (*take)(int fd, uint64_t number));
 
 /* Keep a copy of the descriptor under a number that no other object has, and drop it again. The
  * first starts a keeper if there is none. Return 0, or -errno: then the caller must try again
- * later. They block 20 ms at most, and only until one call has done so in vain. */
+ * later. They block 20 ms at most, and only until one call has done so in vain; starting a keeper
+ * takes some milliseconds, and is tried once in a second. */
 int keeping_offer(int fd, uint64_t number);
 int keeping_forget(uint64_t number);
 
