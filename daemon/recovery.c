@@ -343,7 +343,8 @@ static void sweep(struct registry *registry)
         for (int part = 0; s->sealed && part < N_SEGMENT_PARTS; part++)
             sealed_claim((ino_t)s->inodes[part]);
     unsigned n = object_sweep(is_ours, registry) + sealed_drop_unclaimed();
-    sealed_settle(); /* a new keeper gets what clients still had */
+    while (sealed_settle() == SEALED_MORE)
+        ; /* a new keeper gets what clients still had */
     if (n)
         log_warning("removed %u objects that belong to no segment", n);
 }

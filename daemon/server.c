@@ -230,10 +230,10 @@ static void on_repair(struct alarm *alarm)
 {
     struct server *s = alarm->data;
     segment_repair_some(&s->state.registry, &s->repaired);
-    bool settled = sealed_settle();
+    int left = sealed_settle();
     keeping_report();
-    if (has_segments(s) || !settled)
-        alarm_set(alarm, s->repaired ? REPAIR_MORE_MS : REPAIR_MS, 0);
+    if (has_segments(s) || left)
+        alarm_set(alarm, s->repaired || left == SEALED_MORE ? REPAIR_MORE_MS : REPAIR_MS, 0);
 }
 
 /* Runs before the loop waits for events. The timer for repairs is started here and stops itself, so

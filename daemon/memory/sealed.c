@@ -22,7 +22,9 @@
 /* The kernel accepts names of 249 bytes. */
 #define NAME_BYTES 200
 /* How long a daemon that ends waits for a keeper or a service manager. */
-#define END_WAIT_MS 2000
+#define END_WAIT_NS 2000000000
+/* How long one call gives objects to them. After a keeper has ended there may be thousands. */
+#define SETTLE_NS 250000
 /* Objects of base pages have no larger blocks, except where shmem_enabled is "always". */
 #define SMALL_BLOCK_BYTES 65536
 
@@ -171,43 +173,48 @@ static void offer_all_again(void)
         }
 }
 
-/* Serves both queues. Returns whether both are empty now. The caller holds the lock. */
-static bool settle(void)
+/* Serves both queues for a slice. Returns like sealed_settle(). The caller holds the lock. */
+static int settle(void)
 {
     struct sealed *s;
+    int64_t until = now_ns() + SETTLE_NS;
     while ((s = TAILQ_FIRST(&unforgotten))) {
-        if (keeping_forget((uint64_t)s->inode))
-            return false;
+        int r = now_ns() > until ? SEALED_MORE : keeping_forget((uint64_t)s->inode);
+        if (r)
+            return r;
         TAILQ_REMOVE(&unforgotten, s, waiting);
         free(s);
     }
     while ((s = TAILQ_FIRST(&unoffered))) {
-        int r = keeping_offer(s->fd, (uint64_t)s->inode);
+        int r = now_ns() > until ? SEALED_MORE : keeping_offer(s->fd, (uint64_t)s->inode);
         if (keeping_has_lost())
             offer_all_again();
         if (r)
-            return false;
+            return r;
         TAILQ_REMOVE(&unoffered, s, waiting);
         s->offered = true;
     }
-    return true;
+    return SEALED_SETTLED;
 }
 
-bool sealed_settle(void)
+int sealed_settle(void)
 {
     pthread_mutex_lock(&lock);
     if (keeping_has_lost())
         offer_all_again();
-    bool settled = settle();
+    int r = settle();
     pthread_mutex_unlock(&lock);
-    return settled;
+    return r;
 }
 
 void sealed_end(void)
 {
     const struct timespec pause = {.tv_nsec = 10000000};
-    for (int i = 0; i < END_WAIT_MS / 10 && !sealed_settle(); i++)
-        nanosleep(&pause, NULL);
+    int64_t until = now_ns() + END_WAIT_NS;
+    int r;
+    while ((r = sealed_settle()) != SEALED_SETTLED && now_ns() < until)
+        if (r < 0)
+            nanosleep(&pause, NULL);
     keeping_report();
     keeping_end();
 }

@@ -86,10 +86,15 @@ void sealed_claim(ino_t inode);
 /* Frees all objects that were recovered and not claimed. Returns their number. */
 unsigned sealed_drop_unclaimed(void);
 
+enum sealed_settled {
+    SEALED_SETTLED, /* nothing is left to give */
+    SEALED_MORE,    /* the caller must call again soon */
+};
 /* Gives the keeper or the service manager what it could not accept before, and a new keeper all
- * objects if the last one has ended. Returns false if there is more to give, and the caller must
- * call again later. Does not block for more than 20 ms. */
-bool sealed_settle(void);
+ * objects if the last one has ended. Takes less than a millisecond, unless it must start a keeper
+ * or wait for one (keeping.h). Returns an enum sealed_settled; or -errno if it was not accepted,
+ * and the caller must call again later. */
+int sealed_settle(void);
 
 /* Like sealed_settle() until all is given, two seconds at most; then ends the connection to the
  * keeper. Once, before the process ends. */
