@@ -14,6 +14,7 @@
 #include "daemon/clients/tally.h"
 #include "daemon/memory/directory.h"
 #include "daemon/memory/discard.h"
+#include "daemon/memory/placement.h"
 #include "daemon/memory/sealed.h"
 #include "daemon/requests/attach.h"
 #include "daemon/requests/declared.h"
@@ -254,16 +255,18 @@ static bool check_create(struct wire_create *create, struct answer *answer)
     return true;
 }
 
-/* Returns what the request wants, or NULL if memory is short: then the segment does without. */
-static struct placement *placement_new(const struct wire_create *create)
+/* Gives the new segment the placement that the request wants, if any. Returns 0 or -ENOMEM. */
+static int want_placement(struct segment *s, const struct wire_create *create)
 {
-    struct placement *p = calloc(1, sizeof *p);
+    if (!create->huge && !create->numa)
+        return 0;
+    struct placement *p = s->placement = calloc(1, sizeof *p);
     if (!p)
-        return NULL;
+        return -ENOMEM;
     p->huge = (uint8_t)create->huge;
     p->numa = (uint8_t)create->numa;
     p->node = create->node == WIRE_ABSENT ? 0 : (uint32_t)create->node;
-    return p;
+    return 0;
 }
 
 /* Reserves the name, applies policy and quotas, and returns a new job; or returns NULL after
@@ -281,7 +284,7 @@ static struct job *job_new(const struct request *request, const struct wire_crea
                "a segment '%s' exists already", create->name);
         return NULL;
     }
-    struct job *job = s ? calloc(1, sizeof *job) : NULL;
+    struct job *job = s && want_placement(s, create) == 0 ? calloc(1, sizeof *job) : NULL;
     if (!job) {
         refuse_system(request->answer, "a segment cannot be created", ENOMEM);
         if (s)
@@ -289,8 +292,6 @@ static struct job *job_new(const struct request *request, const struct wire_crea
         return NULL;
     }
     s->size = (uint64_t)create->size;
-    if (create->huge || create->numa)
-        s->placement = placement_new(create);
     if (!(declared ? permit_declare(request, &declared->access, s)
                    : permit_create(request, create, s))) {
         free(job);
