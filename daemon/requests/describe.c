@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "daemon/clients/refusal.h"
-#include "daemon/segments/frozen.h"
 
 /* Returns the right of an entry. A permission to write without one to read counts as none, as in
  * policy_rights(). */
@@ -42,7 +41,6 @@ static void tell_access(const struct access *access, struct wire_acl_entry *room
 struct shmview_description describe_head(const struct segment *s, struct wire_acl_entry *room,
                                          struct wire_grant *ret_grant)
 {
-    const struct placement *p = s->placement;
     tell_access(s->access, room, ret_grant);
     return (struct shmview_description){
         .name = s->name,
@@ -55,15 +53,7 @@ struct shmview_description describe_head(const struct segment *s, struct wire_ac
         .lifetime = s->lifetime,
         .has_lock = s->lock,
         .label = segment_label(s),
-        .backing = s->sealed ? SHMVIEW_BACKING_SEALED : 0, /* absent: a file */
-        .frozen = segment_frozen(s),
-        .paid_by = s->own ? s->maker : WIRE_ABSENT,
-        .huge = p ? p->huge : 0,
-        .huge_by = p ? p->by : 0,
-        .huge_missing = p ? p->missing : 0,
-        .numa = p ? p->numa : 0,
-        .huge_bytes = p && p->huge ? (int64_t)p->huge_bytes : WIRE_ABSENT,
-        .nodes = p && p->numa ? (int64_t)p->nodes : WIRE_ABSENT,
+        DESCRIBE_MEMORY(s),
     };
 }
 

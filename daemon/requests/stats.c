@@ -15,8 +15,8 @@
 #include "daemon/base/slice.h"
 #include "daemon/clients/refusal.h"
 #include "daemon/clients/tally.h"
+#include "daemon/requests/describe.h"
 #include "daemon/segments/control_peek.h"
-#include "daemon/segments/frozen.h"
 
 #define N_TOLD_QUOTAS QUOTA_BUFFERS /* reported: the kinds that the configuration can limit */
 
@@ -101,7 +101,6 @@ static void add_object(const struct segment *s, struct shmview_segment_stats *w)
 static void add_segment(struct page *page, const struct segment *s)
 {
     static struct control_peek peek;
-    const struct placement *p = s->placement;
     struct shmview_segment_stats *w = &page->segments[page->n];
     page->segment_list[page->n++] = w;
     *w = (struct shmview_segment_stats){
@@ -111,15 +110,7 @@ static void add_segment(struct page *page, const struct segment *s)
         .is_named = s->named,
         .has_lock = s->lock,
         .lifetime = s->lifetime,
-        .backing = s->sealed ? SHMVIEW_BACKING_SEALED : 0, /* absent: a file */
-        .frozen = segment_frozen(s),
-        .paid_by = s->own ? s->maker : WIRE_ABSENT,
-        .huge = p ? p->huge : 0,
-        .huge_by = p ? p->by : 0,
-        .huge_missing = p ? p->missing : 0,
-        .numa = p ? p->numa : 0,
-        .huge_bytes = p && p->huge ? (int64_t)p->huge_bytes : WIRE_ABSENT,
-        .nodes = p && p->numa ? (int64_t)p->nodes : WIRE_ABSENT,
+        DESCRIBE_MEMORY(s),
         .owner = s->access->uid,
         .group = s->access->gid,
         .mode = s->access->mode,
