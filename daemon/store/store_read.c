@@ -3,6 +3,7 @@
 #include <endian.h>
 #include <string.h>
 
+#include <shmview/placement.h>
 #include <shmview/shmview.h>
 
 #include "common/base/name.h"
@@ -53,6 +54,14 @@ static uint64_t id_of(const MDB_val *key)
     return id;
 }
 
+/* Whether all members have values that a daemon writes: replies name them by tables. */
+static bool placement_is_sound(const struct store_placement *p)
+{
+    return p->huge <= SHMVIEW_HUGE_REQUIRED && p->numa <= SHMVIEW_NUMA_NODE &&
+           p->by <= SHMVIEW_HUGE_BY_THP && p->missing <= SHMVIEW_HUGE_UNSUPPORTED &&
+           p->huge_bytes <= INT64_MAX && p->nodes <= INT64_MAX;
+}
+
 static bool visit_segment(void *arg, const MDB_val *key, const MDB_val *value)
 {
     const struct visit *v = arg;
@@ -61,7 +70,8 @@ static bool visit_segment(void *arg, const MDB_val *key, const MDB_val *value)
     bool fits = store_record_read(value->mv_data, value->mv_size, &segment) && segment.id == id &&
                 name_is_valid(segment.name, LIMIT_NAME_BYTES) &&
                 (!segment.label[0] || label_is_valid(segment.label)) &&
-                segment.lifetime >= SHMVIEW_ATTACHED && segment.lifetime <= SHMVIEW_CREATOR;
+                segment.lifetime >= SHMVIEW_ATTACHED && segment.lifetime <= SHMVIEW_CREATOR &&
+                placement_is_sound(&segment.placement);
     v->segment(v->arg, id, fits ? &segment : NULL);
     return true;
 }

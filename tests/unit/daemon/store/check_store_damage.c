@@ -9,6 +9,7 @@
 #include <lmdb.h>
 #include <shmview/shmview.h>
 
+#include "common/base/util.h"
 #include "daemon/store/store.h"
 #include "daemon/store/store_check.h"
 
@@ -308,6 +309,37 @@ START_TEST(large_ones_are_used)
 }
 END_TEST
 
+/* Replies name these values by tables, so a value beyond its table must not reach the daemon. */
+START_TEST(placements_have_limits)
+{
+    static const struct store_placement wrong[] = {
+        {.huge = 3},    {.numa = 4},           {.by = 3},
+        {.missing = 5}, {.nodes = UINT64_MAX}, {.huge_bytes = UINT64_MAX},
+    };
+    struct store_segment s = {.size = 100,
+                              .lifetime = SHMVIEW_MANUAL,
+                              .flags = STORE_PLACED,
+                              .placement = {.huge = 2, .numa = 3, .by = 2, .missing = 4}};
+    struct store *store;
+    bool was_bad;
+    remove_files();
+    ck_assert_int_eq(store_open(AT_FDCWD, path(), NULL, &store, &was_bad), 0);
+    for (unsigned i = 0; i <= ARRAY_LEN(wrong); i++) {
+        unsigned n = 0;
+        s.id = i + 1;
+        snprintf(s.name, sizeof s.name, "s%u", i);
+        store_put_segment(store, &s);
+        store_each_segment(store, see_segment, &n);
+        ck_assert_msg(n == 1, "%u segments with placement %u", n, i);
+        if (i < ARRAY_LEN(wrong))
+            s.placement = wrong[i];
+    }
+    store_close(store, false);
+    remove_files();
+}
+END_TEST
+
 UNIT_MAIN("store_damage", UNIT_TEST(bytes_change), UNIT_TEST(words_change),
           UNIT_TEST(more_pages_than_there_can_be), UNIT_TEST(free_list_names_pages_in_use),
-          UNIT_TEST(sound_ones_are_used), UNIT_TEST(large_ones_are_used))
+          UNIT_TEST(sound_ones_are_used), UNIT_TEST(large_ones_are_used),
+          UNIT_TEST(placements_have_limits))
