@@ -177,7 +177,7 @@ static int commit_part(struct placement *p, const struct map *map, int fd, uint6
     if (p->numa)
         node_bind(map->at, map->bytes, p->numa, p->node);
     int r = populate(map->at, map->bytes);
-    if (r == -EINVAL)
+    if (r == -EINVAL && p->huge && p->by != SHMVIEW_HUGE_BY_HUGETLB)
         p->missing = SHMVIEW_HUGE_UNSUPPORTED;
     if (r)
         r = commit_plain(fd, from, map->bytes);
