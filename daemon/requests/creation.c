@@ -346,6 +346,8 @@ static bool create_now(struct job *job, struct answer *answer)
     job->result = segment_allocate_now(job->segment);
     if (job->result == -EAGAIN)
         return false;
+    if (job->result == -ENOSPC)
+        job->space = object_space(OBJECT_SEALED); /* the only kind that is not tried again */
     settle(job, answer);
     free(job);
     return true;

@@ -121,19 +121,18 @@ enum allocation {
  * committed so far; the caller sets it to 0 before the first step. Blocks, and therefore runs on a
  * thread.
  *
- * Returns -EOPNOTSUPP if the segment must have huge pages and gets none; segment->placement has the
- * reason.
- *
  * Returns an enum allocation. After ALLOCATED the caller owes use_abandon() if it does not attach
- * the segment. Returns -ENOSPC with *ret_space filled, -ECANCELED if *cancel became true, or
- * another -errno; then no object and no promise of memory is left. */
+ * the segment. Returns -ENOSPC with *ret_space filled; -EOPNOTSUPP if the segment must have huge
+ * pages and gets too few, for the reason in segment->placement; -ECANCELED if *cancel became true;
+ * or another -errno. Then no object and no promise of memory is left. */
 int segment_allocate_some(struct segment *segment, const atomic_bool *cancel, uint64_t *done,
                           struct object_space *ret_space);
 
 /* Allocates a small segment on the loop, in one step. The descriptors stay open, because the caller
  * attaches the segment at once. Returns ALLOCATED, or -errno like segment_allocate_some(). -EAGAIN
  * means that memory is short now and that discard.c may be freeing some: use
- * segment_allocate_some(), which waits for that. */
+ * segment_allocate_some(), which waits for that. -ENOSPC means that the client's memory is gone
+ * with the failure, so that there is no other attempt. */
 int segment_allocate_now(struct segment *segment);
 
 /* Gives a new segment its data object: fd, which own_check() has accepted with this status, of a

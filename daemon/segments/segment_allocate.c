@@ -123,12 +123,14 @@ static int begin(struct segment *segment, uint64_t first, const atomic_bool *can
     return begin_once(segment, first, cancel, ret_space);
 }
 
-/* Promises the memory of the lock, for a segment that has its data already. Returns 0 or -errno. */
+/* Promises the memory of the lock, for a segment that has its data already. Without a lock it does
+ * not measure, which takes as long as the creation. Returns 0 or -errno. */
 static int begin_own(struct segment *segment, struct object_space *ret_space)
 {
     uint64_t bytes = segment->lock ? LOCK_BYTES : 0;
-    int r = ret_space ? object_promise(OBJECT_SEALED, bytes, ret_space)
-                      : object_promise_now(OBJECT_SEALED, bytes);
+    int r = bytes == 0  ? 0
+            : ret_space ? object_promise(OBJECT_SEALED, bytes, ret_space)
+                        : object_promise_now(OBJECT_SEALED, bytes);
     if (r)
         return r;
     r = use_begin(segment);
@@ -193,5 +195,6 @@ int segment_allocate_now(struct segment *segment)
 {
     uint64_t done = 0;
     int r = allocate_some(segment, NULL, &done, NULL);
-    return r == -ENOSPC ? -EAGAIN : r; /* the next attempt fills in the figures of the refusal */
+    bool lost_data = segment->own && !segment->inodes[DATA]; /* which cannot be made again */
+    return r == -ENOSPC && !lost_data ? -EAGAIN : r; /* the next attempt fills in the figures */
 }

@@ -127,6 +127,16 @@ START_TEST(create_without_descriptors)
 }
 END_TEST
 
+/* The failed allocation of the lock has taken the client's memory with it. So it is not tried again
+ * on a thread. */
+START_TEST(create_without_space)
+{
+    hush();
+    faults_errno(ENOSPC);
+    create_failing(FAULTS_SYSTEM);
+}
+END_TEST
+
 START_TEST(a_connection_more)
 {
     begin();
@@ -142,4 +152,5 @@ END_TEST
 
 UNIT_MAIN("own_requests", UNIT_TEST(hand_over_without_memory),
           UNIT_TEST(hand_over_without_descriptors), UNIT_TEST(create_without_memory),
-          UNIT_TEST(create_without_descriptors), UNIT_TEST(a_connection_more))
+          UNIT_TEST(create_without_descriptors), UNIT_TEST(create_without_space),
+          UNIT_TEST(a_connection_more))
