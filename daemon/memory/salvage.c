@@ -70,22 +70,25 @@ static bool has_our_name(int directory, const char *entry)
            memcmp(link, SEALED_LINK, sizeof SEALED_LINK - 1) == 0;
 }
 
-static bool is_wanted(const struct salvage *s, int directory, const char *entry)
-{
-    struct stat st;
-    if (!has_our_name(directory, entry))
-        return false;
-    CLEANUP_FD int fd = openat(directory, entry, O_PATH | O_CLOEXEC);
-    if (fd < 0 || sealed_mark(fd, &st) || (st.st_dev != s->device && !(st.st_ino & SEALED_HUGE)))
-        return false;
-    uint64_t inode = st.st_ino;
-    return bsearch(&inode, s->inodes, s->n_inodes, sizeof inode, compare_inodes) &&
-           !sealed_has(st.st_ino);
-}
-
 static int lack(void)
 {
     return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? -errno : 0;
+}
+
+/* Returns 1 if the entry is a missing object, 0 if not, or -errno: this process lacks something. */
+static int is_wanted(const struct salvage *s, int directory, const char *entry)
+{
+    struct stat st;
+    if (!has_our_name(directory, entry))
+        return 0;
+    CLEANUP_FD int fd = openat(directory, entry, O_PATH | O_CLOEXEC);
+    if (fd < 0)
+        return lack();
+    if (sealed_mark(fd, &st) || (st.st_dev != s->device && !(st.st_ino & SEALED_HUGE)))
+        return 0;
+    uint64_t inode = st.st_ino;
+    return bsearch(&inode, s->inodes, s->n_inodes, sizeof inode, compare_inodes) &&
+           !sealed_has(st.st_ino);
 }
 
 /* The process may replace the descriptor between two calls. Therefore sealed_adopt() checks what
@@ -99,7 +102,8 @@ static int look_at(const struct salvage *s, uint32_t pid)
     if (!dir)
         return lack();
     for (struct dirent *e; r == 0 && (e = readdir(dir));) {
-        if (!is_wanted(s, dirfd(dir), e->d_name))
+        r = is_wanted(s, dirfd(dir), e->d_name);
+        if (r <= 0)
             continue;
         int fd = openat(dirfd(dir), e->d_name, O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
         r = fd < 0 ? lack() : sealed_adopt(fd);
