@@ -39,6 +39,7 @@
 #define LIMIT_FORMAT_BYTES    (SHMVIEW_FORMAT_BYTES - 1) /* of the text of a format */
 #define LIMIT_FORMAT_NODES    64 /* components of a format, structs among them */
 #define LIMIT_FORMAT_DEPTH    8  /* of structs in structs */
+#define LIMIT_NODE            62 /* of memory: a set of nodes is the bits of a positive int64_t */
 #define LIMIT_ACL_ENTRIES     32 /* users and groups of one segment: 8 bytes each */
 /* Of incomplete requests and unread replies of one user, which the daemon keeps. */
 #define LIMIT_BUFFERS_BYTES ((uint64_t)64 << 20)

@@ -106,7 +106,7 @@ static const struct field create_fields[] = {
     {"memory", FIELD_ENUM, true, .offset = AT(wire_create, memory), .enums = memory_names},
     {"huge", FIELD_ENUM, true, .offset = AT(wire_create, huge), .enums = wire_huge_names},
     {"numa", FIELD_ENUM, true, .offset = AT(wire_create, numa), .enums = wire_numa_names},
-    {"node", FIELD_INT, true, .offset = AT(wire_create, node), .max = 62},
+    {"node", FIELD_INT, true, .offset = AT(wire_create, node), .max = LIMIT_NODE},
     FIELDS_END,
 };
 static const struct field set_access_fields[] = {

@@ -4,6 +4,7 @@
 
 #include <shmview/placement.h>
 
+#include "common/base/limits.h"
 #include "daemon/config/config_reader.h"
 
 void config_read_huge(struct config_reader *reader, const json_t *value, void *at)
@@ -23,12 +24,13 @@ void config_read_numa(struct config_reader *reader, const json_t *value, void *s
     struct config_segment *s = segment;
     const char *name = json_string_value(value);
     if (json_is_integer(value) && json_integer_value(value) >= 0 &&
-        json_integer_value(value) < 63) {
+        json_integer_value(value) <= LIMIT_NODE) {
         s->numa = SHMVIEW_NUMA_NODE;
         s->node = json_integer_value(value);
     } else if (name && strcmp(name, wire_numa_name(SHMVIEW_NUMA_INTERLEAVED)) == 0) {
         s->numa = SHMVIEW_NUMA_INTERLEAVED;
     } else {
-        config_fault(reader, "must be \"interleaved\" or the number of a node");
+        config_fault(reader, "must be \"interleaved\" or the number of a node, 0 to %d",
+                     LIMIT_NODE);
     }
 }

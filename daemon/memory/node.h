@@ -11,7 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NODES_MAX 63 /* higher ones cannot be named */
+#include "common/base/limits.h"
+
+#define NODES_MAX (LIMIT_NODE + 1)
 
 /* Whether the node has memory that this process may use. */
 bool node_is_there(uint32_t node);

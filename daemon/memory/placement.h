@@ -37,7 +37,7 @@ struct placement {
     uint8_t missing; /* enum shmview_huge_missing: why it got fewer than it wanted */
     uint32_t node;   /* of SHMVIEW_NUMA_NODE and _LOCAL */
     uint64_t huge_bytes;
-    uint64_t nodes; /* bit i: it has pages of node i, which is at most 63; 0: not measured */
+    uint64_t nodes; /* bit i: it has pages of node i, at most LIMIT_NODE; 0: not measured */
 };
 
 /* Whether this machine has memory on the node, and the daemon may use it. */

@@ -385,6 +385,12 @@ void creation_declare(struct state *state, const struct config_segment *want)
 {
     struct answer answer = {0};
     const struct request request = {.state = state, .answer = &answer};
+    if (want->node != WIRE_ABSENT && !placement_has_node((uint32_t)want->node)) {
+        log_error("segment '%s', declared at %s:%u, cannot be created: this machine has no memory "
+                  "of node %" PRId64,
+                  want->name, want->file, want->line, want->node);
+        return;
+    }
     const struct wire_create create = {
         .name = want->name,
         .size = (int64_t)want->size,

@@ -70,7 +70,7 @@ struct shmview_placement {
     uint32_t struct_bytes;
     uint32_t huge; /* enum shmview_huge */
     uint32_t numa; /* enum shmview_numa */
-    uint32_t node; /* of SHMVIEW_NUMA_NODE, at most 63 */
+    uint32_t node; /* of SHMVIEW_NUMA_NODE, at most 62 */
 };
 
 /* What a segment got when it was created. */

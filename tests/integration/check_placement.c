@@ -384,7 +384,8 @@ START_TEST(of_declared_segments)
         return;
     daemon_configure(
         "{'segments': [{'name': 'big', 'size': 4194304, 'huge': 'required', 'numa': 0},"
-        "{'name': 'all', 'size': 10, 'huge': 'wanted', 'numa': 'interleaved'}]}");
+        "{'name': 'all', 'size': 10, 'huge': 'wanted', 'numa': 'interleaved'},"
+        "{'name': 'far', 'size': 10, 'numa': 62}]}");
     daemon_start_configured(&d, daemon_config_path());
     conn = client_connect(&d);
     struct shmview_segment *s = client_attach(conn, "big", SHMVIEW_WRITE);
@@ -395,6 +396,7 @@ START_TEST(of_declared_segments)
     ck_assert_uint_eq(placed(s).huge_missing, SHMVIEW_HUGE_SMALL);
     ck_assert_uint_eq(placed(s).numa, SHMVIEW_NUMA_INTERLEAVED);
     OK(shmview_detach(s));
+    ck_assert(daemon_said(&d, "this machine has no memory of node 62"));
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         snprintf(text, sizeof text, "{'segments': [{'name': 'a', 'size': 10, %s}]}", wrong[i]);
         daemon_configure(text);
