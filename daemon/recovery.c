@@ -3,8 +3,8 @@
  * describes is gone. So a daemon that dies in the middle of recovery loses nothing: the next one
  * begins again.
  *
- *   memory of sealed segments -> segments -> attachments -> creators -> deaths are announced ->
- * unused segments and objects
+ *   memory of sealed segments -> segments -> attachments -> creators
+ *   -> deaths are announced -> unused segments and objects
  *
  * The order matters: a death may end a segment, so it is announced only when all attachments of all
  * segments are known. */

@@ -26,8 +26,8 @@ static const char *const right_names[] = {"none", "read", "write", NULL};
 #define AT(type, member) offsetof(struct type, member)
 
 /* "acl" has no row, because the public struct has entries of another form. "group" and "mode" are
- * optional, because older daemons send none; "backing" is absent for files, and
- * "frozen" while clients may write. */
+ * optional, because older daemons send none; "backing" is absent for files, and "frozen" while
+ * clients may write. */
 #define OF_SEGMENT(member) AT(shmview_description, member)
 static const struct field segment_fields[] = {
     {"name", FIELD_STRING, false, .offset = OF_SEGMENT(name), .max = LIMIT_NAME_BYTES},

@@ -21,11 +21,11 @@
 
 /* How much is committed between two tests of *cancel, in about 20 ms. */
 #define COMMIT_STEP_BYTES ((uint64_t)64 << 20)
-/* 1/32 of the machine's memory is kept free, because other programs allocate too. */
-#define MEMORY_RESERVE_PART 32
-/* Allocations up to this size use a measurement that is at most SPACE_HOLDS_NS old. */
+/* Allocations up to this size use a measurement that is at most SPACE_HOLDS_NS old, until 1/32 of
+ * what it found has been handed out. */
 #define SPACE_SMALL_BYTES ((uint64_t)1 << 20)
 #define SPACE_HOLDS_NS    100000000
+#define SPACE_HOLDS_PART  32
 /* From this size on a thread frees the memory. Freeing it on the loop would take as long as an
  * attach. */
 #define DISCARD_BYTES (1 << 20)
@@ -120,7 +120,7 @@ static struct object_space space_left(enum object_kind kind, uint64_t bytes)
     int64_t now = now_ns();
     bool is_small = bytes > 0 && bytes <= SPACE_SMALL_BYTES;
     if (!is_small || now - seen_ns > SPACE_HOLDS_NS ||
-        given_all + bytes > space_of(&seen, kind, 0, 0).free / MEMORY_RESERVE_PART) {
+        given_all + bytes > space_of(&seen, kind, 0, 0).free / SPACE_HOLDS_PART) {
         seen = measure_now();
         given_files = given_all = 0;
         seen_ns = now;

@@ -16,8 +16,10 @@
  *            /sys/kernel/mm/transparent_hugepage/shmem_enabled, for files by the mount option huge=
  *            of the tmpfs on which the instance's directory is
  *
- * Only whole huge pages of the data are huge; the rest after them is in base pages. Otherwise a
- * huge page would have bytes beyond the end of the data, for which nobody is charged. */
+ * Only whole huge pages of the data become transparent ones; the rest after them is in base pages.
+ * Otherwise a huge page would have bytes beyond the end of the data, for which nobody is charged. A
+ * hugetlb memfd can have no base pages, so there the bytes after the end are the administrator's.
+ */
 #ifndef DAEMON_PLACEMENT_H
 #define DAEMON_PLACEMENT_H
 
@@ -69,8 +71,8 @@ static inline uint64_t placement_memory(const struct placement *placement, uint6
 }
 
 /* Chooses the pool if the data should be huge and sealed, and the pool has room for it. Without the
- * pool the data can still get transparent huge pages. Waits for memory that discard.c
- * is freeing if the pool is short. Returns whether it is the pool. */
+ * pool the data can still get transparent huge pages. Waits for memory that discard.c is freeing if
+ * the pool is short. Returns whether it is the pool. */
 bool placement_choose_pool(struct placement *placement, bool sealed, uint64_t bytes);
 /* Drops that choice, because another process was faster. */
 void placement_leave_pool(struct placement *placement);
@@ -78,12 +80,12 @@ void placement_leave_pool(struct placement *placement);
 /* Commits `bytes` of the data from byte `from`, which is at a whole huge page. The object has
  * these bytes already. Blocks. Any thread.
  *
- * Returns 0; -EOPNOTSUPP if huge pages are required and these bytes got none, with the reason in
- * `missing`; -ENOSPC; or another -errno. */
+ * Returns 0; -EOPNOTSUPP if huge pages are required and these bytes got fewer than have room in
+ * them, with the reason in `missing`; -ENOSPC; or another -errno. */
 int placement_commit(struct placement *placement, int fd, bool sealed, uint64_t from,
                      uint64_t bytes);
 
-/* Returns the reason as a clause, "the kernel does not allow them here"; never NULL. */
+/* Returns the reason as a clause, "it is smaller than a huge page"; never NULL. */
 const char *placement_missing_text(unsigned missing);
 
 #endif

@@ -3,8 +3,9 @@
  * descriptors of the sealed segments that a process has mapped (client/segment/descriptors.c), and
  * the daemon can open those of processes of its own user; a daemon of root those of all.
  *
- * The daemon trusts no such process: a descriptor counts only if it is of a sealed memfd of
- * the daemon's user, with the inode and the device that the registry has. */
+ * The daemon trusts no such process: a descriptor counts only if it is of a sealed memfd with the
+ * inode and the device that the registry has. The memfd must also belong to the user whom the
+ * record of its segment names, which is checked when that segment is restored. */
 #ifndef DAEMON_SALVAGE_H
 #define DAEMON_SALVAGE_H
 

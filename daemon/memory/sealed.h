@@ -77,9 +77,9 @@ int sealed_seals(ino_t inode);
 int sealed_recover(void);
 /* Whether there is such an object. */
 bool sealed_has(ino_t inode);
-/* Takes over one more object that an earlier daemon made, and the descriptor in any case. Drops it
- * if it is no sealed memfd of this user, or if this module has it already. It is offered to a
- * keeper again. Returns 0 or -errno: there is no room. */
+/* Takes over one more object that an earlier daemon had, and the descriptor in any case. Drops it
+ * if it is no sealed memfd, or if this module has it already. The object is offered to a keeper
+ * again. Returns 0 or -errno: there is no room. */
 int sealed_adopt(int fd);
 /* Marks an object as one of a segment. */
 void sealed_claim(ino_t inode);

@@ -53,7 +53,7 @@ struct store_segment {
     uint64_t size;
     uint64_t device;
     uint64_t inode[3]; /* data, control, liveness; 0 if there is no such object */
-    uint64_t maker;    /* the uid of that creator; undefined without STORE_OWN */
+    uint64_t maker;    /* with STORE_OWN: the uid of the creator; otherwise undefined */
     struct store_holder creator;
     uint32_t lifetime;
     uint32_t flags;

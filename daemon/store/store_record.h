@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The form of the record of a segment: the members of fixed length, the used entries of its access
  * control list, its name and a NUL; then its label and a NUL if it has one, and its placement if it
- * has one. A struct store_segment
- * as it is would take several times the room for a usual segment. */
+ * has one. A struct store_segment as it is would take several times the room for a usual segment.
+ */
 #ifndef DAEMON_STORE_RECORD_H
 #define DAEMON_STORE_RECORD_H
 
