@@ -59,6 +59,7 @@ struct answer {
     char *spare; /* owned; the whole reply if the descriptors cannot be sent; NULL: an error then */
     uint64_t attachment; /* the attachment that the reply gives; 0: none */
     uint64_t created;    /* the segment that was created for it; 0: none */
+    uint64_t freezing;   /* the attachment whose freezing the reply begins; 0: none */
     bool pending;        /* comes later, by connection_answer() */
 };
 

@@ -106,6 +106,7 @@ void freeze_begin(const struct request *request, struct attachment *attachment)
     answer->fds_borrowed = true;
     answer->fds.fd[answer->fds.n++] = write;
     answer->fds.fd[answer->fds.n++] = read;
+    answer->freezing = a->id;
     s->use->freezer = a;
 }
 

@@ -333,7 +333,10 @@ void methods_call(struct state *state, struct connection *connection, const stru
 void methods_cancel(struct state *state, struct connection *connection, const struct answer *answer)
 {
     struct attachment *a = attachment_find(&connection->attachments, answer->attachment);
+    struct attachment *freezer = attachment_find(&connection->attachments, answer->freezing);
     struct segment *s = registry_find_id(&state->registry, answer->created);
+    if (freezer)
+        freeze_end(freezer);
     if (a)
         attachment_retract(a);
     if (s)
