@@ -134,6 +134,15 @@ void declared_complete(struct segment *segment, const struct config_segment *wan
         make_stream(segment, want);
 }
 
+/* Whether the segment was created with the declared wish for huge pages and nodes. */
+static bool is_placed_as(const struct segment *s, const struct config_segment *want)
+{
+    static const struct placement none;
+    const struct placement *p = s->placement ? s->placement : &none;
+    return p->huge == want->huge && p->numa == want->numa &&
+           (want->numa != SHMVIEW_NUMA_NODE || p->node == want->node);
+}
+
 /* Logs each difference between a segment and its declaration, and adds missing layouts. */
 static void compare(struct segment *s, const struct config_segment *want)
 {
@@ -147,6 +156,8 @@ static void compare(struct segment *s, const struct config_segment *want)
     if (want->backing && s->sealed != (want->backing == SHMVIEW_BACKING_SEALED))
         differs(want, "backing %s, not %s", wire_backing_name(want->backing),
                 wire_backing_name(s->sealed ? SHMVIEW_BACKING_SEALED : SHMVIEW_BACKING_FILE));
+    if (!is_placed_as(s, want))
+        differs(want, "another placement (huge, numa)");
     if (s->lifetime != want->lifetime)
         differs(want, "lifetime %s, not %s", wire_lifetime_name(want->lifetime),
                 wire_lifetime_name(s->lifetime));

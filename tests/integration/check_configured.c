@@ -160,12 +160,14 @@ START_TEST(one_that_exists_otherwise_is_left_alone)
         "l", VIEW("A", "f")) "]},"
                              "{'name':'b','size':8}]}");
     daemon_configure("{'segments':[\n{'name':'a','size':9,'layouts':[" LAYOUT(
-        "m", VIEW("A", "f")) "]},\n{'name':'b','size':8,'lifetime':'attached','lock':false}]}");
+        "m", VIEW("A", "f")) "]},\n{'name':'b','size':8,'lifetime':'attached','lock':false,"
+                             "'numa':0}]}");
     daemon_reload(&d);
     ck_assert(daemon_said(&d, "segment 'a' is left as it is: "));
     ck_assert(daemon_said(&d, "c.json:2 declares it otherwise: 9 bytes, not 8"));
     ck_assert(daemon_said(&d, "c.json:3 declares it otherwise: without a lock"));
     ck_assert(daemon_said(&d, "c.json:3 declares it otherwise: lifetime attached, not manual"));
+    ck_assert(daemon_said(&d, "c.json:3 declares it otherwise: another placement"));
     struct shmview_segment *s = client_attach(conn, "a", SHMVIEW_READ);
     ck_assert_uint_eq(shmview_size(s), 8);
     REFUSED(shmview_view_open(s, "m", "A", &v), NO_LAYOUT, "m");
