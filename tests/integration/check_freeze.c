@@ -263,6 +263,7 @@ START_TEST(another_writer_is_named)
     REFUSED(shmview_freeze(s, 0), BUSY, "2 other attachments");
     use(s);
     child_kill(&dead);
+    AWAIT(attachments("w") == 2);
     BUSY(shmview_freeze(s, 0), child.pid, "1 other attachment may write");
     BUSY(shmview_freeze(s, SHMVIEW_FREEZE_FUTURE), child.pid, "");
     ck_assert_uint_eq(frozen("w"), 0);
@@ -299,6 +300,7 @@ START_TEST(a_forked_child_is_named)
     BUSY(shmview_freeze(s, 0), child.pid, "1 other attachment");
     child_cue(&child);
     child_wait(&child);
+    AWAIT(attachments("w") == 1);
     OK(shmview_freeze(s, 0));
     drop(s, "w");
     end();

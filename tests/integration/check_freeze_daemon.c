@@ -135,6 +135,7 @@ START_TEST(a_client_may_add_seals_itself)
     raw_close_fds(&raw);
     raw_close(&raw);
     struct shmview_segment *s = client_attach(conn, "w", SHMVIEW_WRITE);
+    AWAIT(attachments("w") == 1);
     REFUSED(shmview_freeze(s, 0), SYSTEM, "has forbidden further seals");
     use(s);
     REFUSED(shmview_freeze(s, SHMVIEW_FREEZE_FUTURE), SYSTEM, "has forbidden further seals");

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "integration/own_memory.h"
+#include "support/backing.h"
 #include "support/person.h"
 
 /* Creates with these descriptors, which it closes; the reason must have `part`. */
@@ -123,6 +124,7 @@ START_TEST(wrong_memory_is_refused_and_closed)
     drop(make_own("first", 1), "first"); /* the daemon has a keeper from now on */
     raw_connect(&raw, d.socket);
     raw_do(&raw, "Ping", NULL);
+    AWAIT(backing_objects(d.pid) == 0); /* a thread closes those of the first segment */
     unsigned before = process_descriptors(d.pid);
     try_all(&raw);
     AWAIT(process_descriptors(d.pid) == before);
@@ -199,6 +201,7 @@ START_TEST(what_is_sent_too_late_or_never_used)
     int fd = good(), many[8];
     begin();
     drop(make_own("first", 1), "first");
+    AWAIT(backing_objects(d.pid) == 0); /* a thread closes those of the first segment */
     unsigned before = process_descriptors(d.pid);
     for (int i = 0; i < 8; i++)
         many[i] = pipe_end();

@@ -64,6 +64,17 @@ static inline uint32_t frozen(const char *name)
     return is;
 }
 
+/* How many attachments the daemon counts. It learns of the end of another connection only some time
+ * after the client has died or hung up. */
+static inline int64_t attachments(const char *name)
+{
+    const struct shmview_description *told;
+    OK(shmview_describe(conn, name, &told));
+    int64_t n = told->attachments;
+    shmview_description_free(told);
+    return n;
+}
+
 /* Writes and reads back, as only a writer can. The last byte stays. */
 static inline void use(struct shmview_segment *segment)
 {
