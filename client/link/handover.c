@@ -26,6 +26,8 @@ static int pass(const struct reply *reply, int fd)
         return fail(SHMVIEW_ERR_PROTOCOL, "the reply to HandOver has %zu descriptors",
                     reply->fds.n);
     ssize_t n = frame_send(reply->fds.fd[0], "", 1, &fd, 1);
+    if (n == -EPIPE || n == -ECONNRESET)
+        return fail(SHMVIEW_ERR_DISCONNECTED, "the daemon ended while memory was handed over");
     return n == 1 ? 0 : fail_errno("memory of a segment", n < 0 ? (int)-n : EIO);
 }
 
@@ -58,6 +60,8 @@ int connection_hand_over(struct shmview_connection *connection, int fd, char *ca
         return r;
     bool sent = false;
     for (int attempt = 0; attempt < 3 && !sent; attempt++) {
+        reply_deinit(reply); /* of the attempt before */
+        *reply = (struct reply){0};
         r = connection_be_ready(c, 1);
         if (r)
             break;
