@@ -50,26 +50,40 @@ static int seals_of(int fd)
     return seals < 0 ? 0 : seals;
 }
 
-/* Maps the first `bytes` bytes of an object, which must have at least `least` bytes now. `what`
- * names it for the error text. *ret_st is the object's status. Returns 0 or an error. */
-static int map_object(int fd, const char *what, uint64_t least, size_t bytes, int protection,
-                      int flags, void **ret, struct stat *ret_st)
+/* Checks that an object has at least `least` bytes now. `what` names it for the error text. *ret_st
+ * is its status. Returns 0 or an error. */
+static int check_size(int fd, const char *what, uint64_t least, struct stat *ret_st)
 {
     if (fstat(fd, ret_st))
         return fail_errno(what, errno);
-    if (ret_st->st_size < 0 || (uint64_t)ret_st->st_size < least)
-        return fail(SHMVIEW_ERR_LAYOUT_VERSION,
-                    "the %s object has %jd bytes, %" PRIu64 " are needed: it was truncated", what,
-                    (intmax_t)ret_st->st_size, least);
-    void *p = mmap(NULL, bytes, protection, MAP_SHARED | flags, fd, 0);
-    int error = errno;
-    if (p == MAP_FAILED && error == EPERM && seals_of(fd) & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE))
+    if (ret_st->st_size >= 0 && (uint64_t)ret_st->st_size >= least)
+        return 0;
+    return fail(SHMVIEW_ERR_LAYOUT_VERSION,
+                "the %s object has %jd bytes, %" PRIu64 " are needed: it was truncated", what,
+                (intmax_t)ret_st->st_size, least);
+}
+
+/* Returns the error of an object that mmap() has refused to map. */
+static int fail_map(int fd, const char *what, int error)
+{
+    if (error == EPERM && seals_of(fd) & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE))
         return fail(SHMVIEW_ERR_READ_ONLY,
                     "the %s object was frozen while the segment was being attached: attach it for "
                     "reading",
                     what);
+    return fail_errno(what, error);
+}
+
+/* Maps the first `bytes` bytes of an object that check_size() accepts. Returns 0 or an error. */
+static int map_object(int fd, const char *what, uint64_t least, size_t bytes, int protection,
+                      int flags, void **ret, struct stat *ret_st)
+{
+    int r = check_size(fd, what, least, ret_st);
+    if (r)
+        return r;
+    void *p = mmap(NULL, bytes, protection, MAP_SHARED | flags, fd, 0);
     if (p == MAP_FAILED)
-        return fail_errno(what, error);
+        return fail_map(fd, what, errno);
     *ret = p;
     return 0;
 }
@@ -146,14 +160,12 @@ int segment_check_attachment(const struct wire_attachment *a, const struct frame
 static int map_huge(const struct shmview_segment *s, int fd, int protection, int flags,
                     struct mapping *m, struct stat *ret_st)
 {
-    if (fstat(fd, ret_st))
-        return fail_errno("data", errno);
-    if (ret_st->st_size < 0 || (uint64_t)ret_st->st_size < s->size)
-        return fail(SHMVIEW_ERR_LAYOUT_VERSION, "the data has %jd bytes: it was truncated",
-                    (intmax_t)ret_st->st_size);
+    int r = check_size(fd, "data", s->size, ret_st);
+    if (r)
+        return r;
     void *p = placement_map(&s->placed, fd, s->size, protection, flags, &m->data_bytes);
     if (p == MAP_FAILED)
-        return fail_errno("data", errno);
+        return fail_map(fd, "data", errno);
     m->data = p;
     m->huge_by = s->placed.huge_by;
     return 0;
