@@ -63,9 +63,11 @@ PyObject *segment_populate(PyObject *op, PyObject *args, PyObject *kwargs)
 {
     static char *keywords[] = {"threads", NULL};
     struct segment *self = (struct segment *)op;
-    struct shmview_segment *handle = segment_use(self);
     int threads = 1, r;
-    if (!handle || !PyArg_ParseTupleAndKeywords(args, kwargs, "|i:populate", keywords, &threads))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|i:populate", keywords, &threads))
+        return NULL;
+    struct shmview_segment *handle = segment_use(self); /* after __index__() of the argument */
+    if (!handle)
         return NULL;
     if (threads < 1 || threads > THREADS_MAX)
         return PyErr_Format(PyExc_ValueError, "threads: 1 to %d, not %d", THREADS_MAX, threads);

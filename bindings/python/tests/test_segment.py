@@ -130,7 +130,7 @@ class Closes:
         return 1
 
 
-@pytest.mark.parametrize("call", ["close", "wait", "define"])
+@pytest.mark.parametrize("call", ["close", "wait", "define", "populate"])
 def test_closed_by_what_the_call_calls(call):
     connection = shmview.Connection()
     seg, other = (shmview.create(name, 100, connection=connection) for name in ("seg", "other"))
@@ -139,7 +139,8 @@ def test_closed_by_what_the_call_calls(call):
         seg.close()
     else:
         calls = {"wait": lambda: seg.wait(timeout=Closes(seg)),
-                 "define": lambda: seg._define("one", (("A", "i", 0, Closes(seg), None, None, False),))}
+                 "define": lambda: seg._define("one", (("A", "i", 0, Closes(seg), None, None, False),)),
+                 "populate": lambda: seg.populate(Closes(seg))}
         with pytest.raises(ValueError, match="closed"):
             calls[call]()
     assert seg.closed
