@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """_repr_html_() of Segment and View, for notebooks: a picture of the memory, and for a view of numbers
-its figures and a small plot (_plot). The bytes of the segment
-are a bar, and each view is a bar below it, at its place. The picture is one SVG without scripts, and
-names in it are escaped."""
+its figures and a small plot (_plot). The bytes of the segment are a bar, and each view is a bar below
+it, at its place. The picture is one SVG without scripts, and names in it are escaped."""
 
 from html import escape
 

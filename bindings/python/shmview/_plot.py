@@ -34,10 +34,10 @@ def _text(figures):
 def _draw(view, figures):
     """Returns the plot: for each column a line from its least to its greatest element, and on to the
     next column."""
-    if not isfinite(figures.min) or not isfinite(figures.max):
+    span = figures.max - figures.min
+    if not isfinite(span):  # an infinity, or a range that a float cannot hold
         return ""
     n, columns = view.shape[0], min(view.shape[0], _WIDTH)
-    span = figures.max - figures.min
     points, pen = [], "M"
     for c in range(columns):
         part = view[n * c // columns:n * (c + 1) // columns].summary()

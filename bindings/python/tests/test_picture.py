@@ -109,6 +109,9 @@ def test_figures_and_a_plot(seg):
     view[0] = float("inf")
     figures, points = plot(view)
     assert figures[0].startswith("least 0, greatest inf") and points == []
+    wide = seg.cast("f8", 2)
+    wide[:] = [-1e308, 1e308]
+    assert plot(wide)[1] == []
     view[:] = [float("nan")] * 1800
     assert plot(view) == ([], [])
     assert plot(seg.cast("i2", 2)[1:]) == (["least 32704, greatest 32704, mean 32704"], [])
