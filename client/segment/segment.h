@@ -75,7 +75,8 @@ void placement_take(struct shmview_segment *segment, const struct shmview_descri
 void *placement_map(const struct shmview_placed *placed, int fd, uint64_t bytes, int protection,
                     int flags, size_t *ret_bytes);
 /* Maps the data again where placement_map() has mapped it. Returns 0 or -errno; then the data may
- * no longer be mapped. What follows the data stays as it is. */
+ * no longer be mapped. The mapping of a guard page that is not of the object, as after hugetlb
+ * pages, does not change. */
 int placement_map_at(uint32_t huge_by, void *at, int fd, uint64_t bytes, int protection, int flags);
 
 /* --- change.c ------------------------------------------------------------ */

@@ -25,14 +25,14 @@ enum fate {
 /* What the client does that has created the segment and is attached to it. */
 enum act {
     DETACHES,
-    DISCONNECTS, /* behind that */
+    DISCONNECTS, /* after it has detached */
     HANGS_UP,    /* and lives on */
-    RETURNS,     /* after that */
+    RETURNS,     /* after it has hung up */
     EXITS,
     IS_KILLED,
     EXECS,
     FORKS_AND_EXECS,  /* its child has done nothing yet */
-    CLONES_AND_EXECS, /* the same, and the fork ran no handlers */
+    CLONES_AND_EXECS, /* like that, but its child is made without handlers of fork */
     FORKS,            /* and is killed; its child has done nothing yet */
     FORKS_TO_USE,     /* and is killed; its child has used the segment */
     REMOVES,          /* and stays attached */

@@ -8,13 +8,12 @@
 struct freezing {
     struct shmview_segment *handle;
     unsigned flags;
-    int r;
 };
 
 static int freeze(void *arg)
 {
-    struct freezing *f = arg;
-    return f->r = shmview_freeze(f->handle, f->flags);
+    const struct freezing *f = arg;
+    return shmview_freeze(f->handle, f->flags);
 }
 
 /* _freeze_bytes(future): returns nil. While the library freezes all writing, the segment has no
@@ -22,7 +21,7 @@ static int freeze(void *arg)
 static VALUE segment_freeze_bytes(VALUE self, VALUE future)
 {
     struct segment *segment = segment_use(self);
-    struct freezing f = {segment->handle, RTEST(future) ? SHMVIEW_FREEZE_FUTURE : 0, 0};
+    struct freezing f = {segment->handle, RTEST(future) ? SHMVIEW_FREEZE_FUTURE : 0};
     struct told told;
     int state;
     size_t n = calls_of(segment);
@@ -39,7 +38,7 @@ static VALUE segment_freeze_bytes(VALUE self, VALUE future)
     }
     if (state)
         rb_jump_tag(state);
-    if (f.r)
+    if (told.r)
         raise_told(&told, fact("name", segment->name));
     return Qnil;
 }
