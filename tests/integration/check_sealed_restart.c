@@ -96,6 +96,15 @@ static pid_t keeper(void)
     return found;
 }
 
+/* Kills the keeper, and waits until it has ended. The daemon may have replaced it by then. */
+static void kill_keeper(void)
+{
+    pid_t pid = keeper();
+    ck_assert_int_gt(pid, 0);
+    ck_assert_int_eq(kill(pid, SIGKILL), 0);
+    AWAIT(keeper() != pid);
+}
+
 /* How many objects the keeper holds. */
 static unsigned kept(void)
 {
@@ -169,8 +178,7 @@ START_TEST(a_keeper_that_is_killed_is_replaced)
     begin();
     struct shmview_segment *first = make_sealed("first", 10), *second;
     strcpy(shmview_data(first), "1");
-    ck_assert_int_eq(kill(keeper(), SIGKILL), 0);
-    AWAIT(keeper() == 0);
+    kill_keeper();
     second = make_sealed("second", 10);
     restart(true);
     struct shmview_segment *again = client_attach(conn, "first", SHMVIEW_READ);
@@ -188,9 +196,8 @@ START_TEST(a_keeper_is_replaced_while_nothing_happens)
     begin();
     struct shmview_segment *s = make_sealed("s", 10);
     strcpy(shmview_data(s), "1");
-    pid_t first = keeper();
-    ck_assert_int_eq(kill(first, SIGKILL), 0);
-    AWAIT(keeper() != first && keeper() != 0 && kept() == 3);
+    kill_keeper();
+    AWAIT(kept() == 3); /* by another one */
     restart(true);
     struct shmview_segment *again = client_attach(conn, "s", SHMVIEW_READ);
     ck_assert_str_eq(shmview_data(again), "1");
@@ -239,12 +246,9 @@ END_TEST
 /* Kills the keeper and the daemon, which does not notice the first. */
 static void kill_both(void)
 {
-    pid_t pid = keeper();
-    ck_assert_int_gt(pid, 0);
-    ck_assert_int_eq(kill(d.pid, SIGSTOP), 0);
-    ck_assert_int_eq(kill(pid, SIGKILL), 0);
+    process_stop(d.pid);
+    kill_keeper();
     daemon_kill(&d);
-    AWAIT(keeper() == 0);
 }
 
 static unsigned own_descriptors(void)
