@@ -155,7 +155,7 @@ struct segment {
     PyObject_HEAD struct state *state;
     struct connection *connection;  /* owned; NULL: memory of another object (wrap.c) */
     struct shmview_segment *handle; /* NULL: closed */
-    struct shmview_segment *parked; /* the handle of a segment that was closed early, or NULL */
+    struct shmview_segment *parked; /* that of one closed early or being frozen, or NULL */
     PyObject *name;                 /* a str, also of a closed segment */
     Py_ssize_t n_out;               /* views and buffers that need the mapping */
     Py_ssize_t n_calls;             /* calls that use the handle without the GIL now */

@@ -18,7 +18,8 @@ static int check_no_views(struct segment *self)
 }
 
 /* While the library freezes all writing, the segment has no handle for other threads: one of them
- * could make a writable view in the meantime. */
+ * could make a writable view in the meantime. The handle is parked, so that a thread that holds the
+ * lock can give it back. */
 PyObject *segment_freeze(PyObject *op, PyObject *args, PyObject *kwargs)
 {
     static char *keywords[] = {"future", NULL};
@@ -34,9 +35,11 @@ PyObject *segment_freeze(PyObject *op, PyObject *args, PyObject *kwargs)
     } else {
         if ((!shmview_is_frozen(handle) && check_no_views(self)) || segment_check_no_calls(self))
             return NULL;
+        self->parked = handle;
         self->handle = NULL;
         UNLOCKED_CALL(r, shmview_freeze(handle, 0));
         self->handle = handle;
+        self->parked = NULL;
     }
     if (r)
         return raise_error(self->state, r, "{s:s}", "name", shmview_name(handle));

@@ -117,7 +117,7 @@ static int give(struct shmview_segment *handle, bool repaired)
 
 int lock_give(struct segment *segment, bool repaired)
 {
-    /* A lock that was taken before the segment was closed early can still be given back. */
+    /* Also if the segment was closed early since, or another thread is freezing it. */
     struct shmview_segment *handle = segment->parked ? segment->parked : segment_use(segment);
     int r;
     if (UNLIKELY(!handle))

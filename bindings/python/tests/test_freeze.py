@@ -2,6 +2,8 @@
 """Segment.freeze(): arrays become read-only, and what could still write is refused."""
 
 import os
+import threading
+import time
 
 import pytest
 
@@ -96,3 +98,34 @@ def test_refusals():
     for use in (seg.freeze, lambda: seg.frozen):
         with pytest.raises(ValueError, match="closed"):
             use()
+
+
+def test_a_lock_is_given_back_meanwhile():
+    """The kernel cannot freeze what a child maps, so that the library tries for a while."""
+    seg = make()
+    end, hang_up = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(hang_up)
+        os.read(end, 1)
+        os._exit(0)
+    refused = []
+
+    def freeze():
+        try:
+            seg.freeze()
+        except shmview.Busy as error:
+            refused.append(str(error))
+
+    thread = threading.Thread(target=freeze)
+    with seg.locked():
+        thread.start()
+        while thread.is_alive() and not seg.closed:
+            time.sleep(0.001)
+    thread.join()
+    assert len(refused) == 1 and f"process {child} (" in refused[0]
+    assert not seg.lock_status().held
+    os.close(hang_up)
+    os.waitpid(child, 0)
+    seg.freeze()
+    os.close(end)

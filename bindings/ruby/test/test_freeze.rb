@@ -61,4 +61,21 @@ class TestFreeze < ShmviewTest
     seg.freeze_bytes
     seg.close
   end
+
+  # The kernel cannot freeze what a child maps, so that the library tries for a while.
+  def test_a_lock_is_given_back_meanwhile
+    seg = make
+    child = fork { sleep }
+    freezer = nil
+    seg.synchronize do
+      freezer = Thread.new { assert_raises(Shmview::Busy) { seg.freeze_bytes } }
+      Thread.pass while freezer.alive? && !seg.closed?
+    end
+    assert_includes freezer.value.message, "process #{child} ("
+    refute_predicate seg.lock_status, :held
+    Process.kill(:KILL, child)
+    Process.wait(child)
+    seg.freeze_bytes
+    seg.close
+  end
 end

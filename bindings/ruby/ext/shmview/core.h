@@ -161,6 +161,7 @@ struct segment {
     VALUE name;                     /* a frozen String, which a closed segment keeps; "": foreign
                                      * memory */
     struct shmview_segment *handle; /* NULL: closed */
+    struct shmview_segment *frozen; /* the handle while freeze_bytes has taken it away, or NULL */
     struct link *link;              /* of the connection; NULL: foreign memory */
     atomic_size_t n_calls;          /* calls that use the handle without the GVL now */
     unsigned forks;                 /* n_forks when n_calls was counted */

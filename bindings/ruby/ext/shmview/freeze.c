@@ -17,7 +17,8 @@ static int freeze(void *arg)
 }
 
 /* _freeze_bytes(future): returns nil. While the library freezes all writing, the segment has no
- * handle for other threads: one of them could write in the meantime. */
+ * handle for other threads: one of them could write in the meantime. Only a thread that holds the
+ * lock still finds the handle, to give the lock back. */
 static VALUE segment_freeze_bytes(VALUE self, VALUE future)
 {
     struct segment *segment = segment_use(self);
@@ -32,9 +33,11 @@ static VALUE segment_freeze_bytes(VALUE self, VALUE future)
         if (n)
             raise_text(SHMVIEW_ERR_BUSY, "%zu threads are in calls of '%s'", n,
                        shmview_name(segment->handle));
+        segment->frozen = f.handle;
         segment->handle = NULL;
         state = call_unlocked(freeze, &f, &told);
         segment->handle = f.handle;
+        segment->frozen = NULL;
     }
     if (state)
         rb_jump_tag(state);

@@ -16,6 +16,13 @@
 
 /* --- Taking and releasing ------------------------------------------------ */
 
+/* Returns the handle for a thread that holds the lock, so that close is refused. Another thread may
+ * be in freeze_bytes. */
+static struct shmview_segment *held_handle(const struct segment *segment)
+{
+    return LIKELY(segment->handle != NULL) ? segment->handle : segment->frozen;
+}
+
 static int try_take(struct shmview_segment *handle, int mode)
 {
     return mode == SHMVIEW_SHARED ? shmview_trylock_shared(handle) : shmview_trylock(handle);
@@ -35,7 +42,7 @@ static int wait_lock(struct shmview_segment *handle, int64_t deadline, void *arg
 /* Returns an OwnerDied for the last death. The caller must hold the lock. */
 static VALUE describe_death(VALUE self)
 {
-    struct shmview_segment *handle = segment_of(self)->handle;
+    struct shmview_segment *handle = held_handle(segment_of(self));
     struct shmview_death death = {0};
     struct shmview_phase phase = {0};
     shmview_owner_died(handle, &death);
@@ -66,9 +73,9 @@ static int take_unlocked(struct segment *segment, int mode, int64_t deadline)
     if (!state && r >= 0) { /* otherwise a pending interrupt would raise before the block begins */
         state = run_interrupts();
         if (state && r == 0)
-            shmview_unlock(segment->handle);
+            shmview_unlock(held_handle(segment));
         else if (state)
-            shmview_unlock_not_repaired(segment->handle);
+            shmview_unlock_not_repaired(held_handle(segment));
     }
     if (state)
         rb_jump_tag(state);
@@ -86,7 +93,7 @@ static int take(VALUE self, int mode, int64_t deadline)
         r = take_unlocked(segment, mode, deadline);
     if (LIKELY(r >= 0)) {
         /* after a death it is held exclusively, also if shared was requested */
-        held_push(self, segment->handle, mode == SHMVIEW_SHARED && r == 0);
+        held_push(self, held_handle(segment), mode == SHMVIEW_SHARED && r == 0);
         return r;
     }
     if (r != -SHMVIEW_ERR_TIMED_OUT)
@@ -100,7 +107,7 @@ static void raise_death(VALUE self)
 {
     int state;
     VALUE died = rb_protect(describe_death, self, &state);
-    give_back(segment_of(self)->handle, false);
+    give_back(held_handle(segment_of(self)), false);
     if (state)
         rb_jump_tag(state);
     rb_exc_raise(died);
@@ -165,15 +172,18 @@ static void call_first(VALUE self, int (*call)(void *), struct lock_call *c)
 /* Releases the lock once. Returns nil, or raises. */
 static VALUE give(VALUE self, bool repaired)
 {
-    struct segment *segment = segment_use(self);
+    const struct segment *segment = segment_of(self);
+    struct shmview_segment *handle = held_handle(segment);
+    if (UNLIKELY(!handle))
+        handle = segment_use(self)->handle; /* raises */
     if (UNLIKELY(!is_entered(segment))) {
-        struct lock_call c = {.handle = segment->handle, .repaired = repaired};
+        struct lock_call c = {.handle = handle, .repaired = repaired};
         call_first(self, unlock_unlocked, &c); /* raises: a new child holds nothing */
         return Qnil;
     }
-    int r = unlock(segment->handle, repaired);
+    int r = unlock(handle, repaired);
     if (LIKELY(r == 0) || r == -SHMVIEW_ERR_LOST)
-        held_pop(segment->handle);
+        held_pop(handle);
     if (UNLIKELY(r))
         raise_error(r, Qnil);
     return Qnil;
@@ -268,7 +278,7 @@ static VALUE segment_recover(int argc, VALUE *argv, VALUE self)
     if (r == SHMVIEW_OWNER_DIED) {
         recovery.died = rb_protect(describe_death, self, &state);
         if (state) {
-            give_back(segment_of(self)->handle, false);
+            give_back(held_handle(segment_of(self)), false);
             rb_jump_tag(state);
         }
     }
