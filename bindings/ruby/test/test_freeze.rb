@@ -65,7 +65,8 @@ class TestFreeze < ShmviewTest
   # The kernel cannot freeze what a child maps, so that the library tries for a while.
   def test_a_lock_is_given_back_meanwhile
     seg = make
-    child = fork { sleep }
+    read, write = IO.pipe
+    child = fork { write.close || read.read } # until this process hangs up, or ends
     freezer = nil
     seg.synchronize do
       freezer = Thread.new { assert_raises(Shmview::Busy) { seg.freeze_bytes } }
@@ -75,6 +76,7 @@ class TestFreeze < ShmviewTest
     refute_predicate seg.lock_status, :held
     Process.kill(:KILL, child)
     Process.wait(child)
+    [read, write].each(&:close)
     seg.freeze_bytes
     seg.close
   end
