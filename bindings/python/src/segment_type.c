@@ -39,7 +39,8 @@ static PyMethodDef methods[] = {
      "belong to the same user.\n\nRaises Denied, NotFound, Invalid, Disconnected."},
     {"populate", WITH_KEYWORDS(segment_populate),
      "populate(threads=1)\n--\n\nMaps every page now instead of at its first use, by that many\n"
-     "threads at once, without the GIL. No byte changes.\n\nRaises MemoryError."},
+     "threads at once, without the GIL. No byte changes.\n\nRaises MemoryError, and\n"
+     "SystemCallFailed if another client has truncated the memory."},
     {"freeze", WITH_KEYWORDS(segment_freeze),
      "freeze(*, future=False)\n--\n\nMakes the bytes immutable for good: no process can change\n"
      "them any longer, and readers need no lock. The segment must have been created with\n"
@@ -47,7 +48,8 @@ static PyMethodDef methods[] = {
      "read-only. With future=True this process goes on writing, and no other can begin to.\n\n"
      "Raises Busy while views, buffers or tensors of the segment exist, and while another process\n"
      "may write to it, which the text names; ReadOnly, Invalid (not sealed, or a stream), Denied,\n"
-     "Disconnected. While it runs, the segment counts as closed for other threads."},
+     "Disconnected. While it runs, the segment counts as closed for other threads, which can only\n"
+     "give back its lock."},
     {"__reduce__", segment_reduce, METH_NOARGS, NULL},
     {"__enter__", segment_enter, METH_NOARGS,
      "Returns the segment. Raises ValueError if it is closed."},

@@ -36,7 +36,8 @@ module Shmview
     #
     # future:: true: this process goes on writing, and no other can begin to
     #
-    # Returns self. Blocks for two round trips. While it runs, other threads cannot use the segment.
+    # Returns self. Blocks for two round trips. While it runs, other threads cannot use the segment, but
+    # can give back its lock.
     # Raises Busy while another process may write, which the text names, or while a consumer has the
     # memory; ReadOnly, Invalid (not sealed, or a stream), Denied, Disconnected, Closed; FrozenError if
     # the segment is shareable.
@@ -69,7 +70,8 @@ module Shmview
     end
 
     # Maps every page now instead of at its first use, by that many threads at once; returns self. No
-    # byte changes. Raises Closed, NoMemory, ArgumentError.
+    # byte changes. Raises Closed, NoMemory, ArgumentError, and SystemCallFailed if another client has
+    # truncated the memory.
     def populate(threads: 1)
       raise ArgumentError, "threads: 1 or more, not #{threads}" unless threads.positive?
 
