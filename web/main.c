@@ -10,7 +10,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "web/api/api.h"
@@ -173,6 +172,8 @@ static void open_link(char *link)
     if (pid == 0) {
         sigset_t none;
         sigemptyset(&none);
+        signal(SIGCHLD, SIG_DFL);
+        signal(SIGPIPE, SIG_DFL);
         sigprocmask(SIG_SETMASK, &none, NULL);
         execvp(argv[0], argv);
         fputs("shmviewctl: web: there is no xdg-open: open the link by hand\n", stderr);
@@ -204,9 +205,7 @@ static int serve(struct program *p, const sigset_t *ending)
     fflush(stdout);
     if (p->opens)
         open_link(link);
-    do
-        sigwait(ending, &signal);
-    while (signal == SIGCHLD && waitpid(-1, NULL, WNOHANG) >= 0);
+    sigwait(ending, &signal);
     server_stop(p->server);
     if (p->path)
         unlink(p->path);
@@ -225,9 +224,9 @@ int main(int argc, char **argv)
     sigaddset(&ending, SIGINT);
     sigaddset(&ending, SIGTERM);
     sigaddset(&ending, SIGHUP);
-    sigaddset(&ending, SIGCHLD);
     pthread_sigmask(SIG_BLOCK, &ending, NULL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGCHLD, SIG_IGN); /* nobody waits for the child of open_link() */
     guard_init();
     if (backend_init(&p.backend, p.socket, (double)p.work))
         return fail(EXIT_FAILED, "out of memory");
