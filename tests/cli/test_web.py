@@ -28,7 +28,7 @@ def test_nothing_is_shown_without_a_session(web):
         assert answer.status == 401
         assert "Set-Cookie" not in answer.headers
     assert "Open the link" in server.ask("/").text
-    assert server.status("/", Cookie="shmview=" + "0" * 32) == 401
+    assert server.status("/", Cookie=f"shmview-{server.port}=" + "0" * 32) == 401
     assert server.status("/?token=" + "0" * 32) == 401
     assert server.status("/?token=") == 401
 
@@ -48,13 +48,24 @@ def test_a_link_lets_one_browser_in_once(web):
     assert '<main id="main"' in server.ask("/" + link.split("/", 3)[3]).text
 
 
+def test_servers_do_not_share_a_cookie(web):
+    """A browser has one set of cookies for all ports."""
+    one, other = web().enter(), web().enter()
+    jar = f"{one.cookie}; {other.cookie}"
+    for server in one, other:
+        assert server.cookie.startswith(f"shmview-{server.port}=")
+        assert server.status("/api/daemon", Cookie=jar) == 200
+
+
 def test_other_sites_are_refused(web):
     server = web().enter()
     for host in "evil.example", f"localhost.evil.example:{server.port}", "127.0.0.1.evil.example", \
             "localhost:", "localhost:8x", "localhost@evil.example", "":
         assert server.status("/api/daemon", Host=host) == 403, host
-    for host in "localhost", "127.0.0.1:1", "[::1]:8760", "LOCALHOST:80":
-        assert server.status("/api/daemon", Host=host) == 200, host
+    secret = server.cookie.split("=")[1]
+    for host, name in ("localhost", "shmview"), ("127.0.0.1:1", "shmview-1"), ("[::1]", "shmview"), \
+            ("[::1]:8760", "shmview-8760"), ("LOCALHOST:80", "shmview-80"):
+        assert server.status("/api/daemon", Host=host, Cookie=f"{name}={secret}") == 200, host
     for origin in "http://evil.example", "null", "http://localhost:1", "https://localhost.evil.example":
         assert server.status("/api/daemon", Origin=origin) == 403, origin
     assert server.status("/api/daemon", Origin=f"http://localhost:{server.port}") == 200
@@ -74,7 +85,8 @@ def test_another_host_can_be_permitted(web):
     server = web("--port", port, "--host", "memory.example")
     assert server.link.startswith("http://memory.example/")
     server.port = port
-    server.enter()
+    secret = server.enter().cookie.split("=")[1]
+    server.cookie = f"shmview={secret}"
     assert server.status("/api/daemon", Host="memory.example") == 200
     assert server.status("/api/daemon", Host="memory.example", Origin="https://memory.example") == 200
     assert server.status("/api/daemon", Host="other.example") == 403

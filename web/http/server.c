@@ -14,7 +14,8 @@
 #include "web/http/check.h"
 
 #define MOST_SOCKETS  4
-#define COOKIE_NAME   "shmview"
+#define COOKIE_PREFIX "shmview"
+#define COOKIE_BYTES  (sizeof COOKIE_PREFIX "-65535") /* of the name */
 #define METHODS       "GET, HEAD, POST"
 #define STREAM_BLOCK  4096
 #define STARTS_OF_API "/api/"
@@ -192,12 +193,32 @@ static bool refuse_early(struct server *s, struct MHD_Connection *connection, co
     return true;
 }
 
+/* Writes the name of the cookie. Browsers send a cookie to all ports of a host, so the name has the
+ * port that the browser uses: otherwise two servers, or tunnels to two machines, would replace each
+ * other's cookies. */
+static void cookie_name(const struct request *q, char ret[COOKIE_BYTES])
+{
+    const char *host =
+        header(q->connection, MHD_HTTP_HEADER_HOST); /* check_host() has accepted it */
+    const char *port = host ? strrchr(host, ':') : NULL;
+    bool has_port = port && port[1] && !port[1 + strspn(port + 1, "0123456789")];
+    snprintf(ret, COOKIE_BYTES, "%s%s%.5s", COOKIE_PREFIX, has_port ? "-" : "",
+             has_port ? port + 1 : "");
+}
+
+static const char *cookie_of(const struct request *q)
+{
+    char name[COOKIE_BYTES];
+    cookie_name(q, name);
+    return MHD_lookup_connection_value(q->connection, MHD_COOKIE_KIND, name);
+}
+
 /* Answers GET /?token=... The answer is a page that leads to the next one, and no redirection:
  * after a redirection from another site's page a browser would not send a Strict cookie. */
 static void exchange(struct server *s, const struct request *q, const char *token, struct reply *r)
 {
-    char cookie[SESSION_BYTES];
-    const char *old = MHD_lookup_connection_value(q->connection, MHD_COOKIE_KIND, COOKIE_NAME);
+    char cookie[SESSION_BYTES], name[COOKIE_BYTES];
+    const char *old = cookie_of(q);
     if (!sessions_exchange(&s->sessions, token, old, cookie)) {
         if (sessions_has(&s->sessions, old))
             r->file = files_find("/");
@@ -211,8 +232,8 @@ static void exchange(struct server *s, const struct request *q, const char *toke
     text_put(&r->body, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
                        "<meta http-equiv=\"refresh\" content=\"0;url=/\"><title>shmview</title>"
                        "</head><body><a href=\"/\">Continue</a></body></html>\n");
-    snprintf(r->cookie, sizeof r->cookie, COOKIE_NAME "=%s; Path=/; HttpOnly; SameSite=Strict",
-             cookie);
+    cookie_name(q, name);
+    snprintf(r->cookie, sizeof r->cookie, "%s=%s; Path=/; HttpOnly; SameSite=Strict", name, cookie);
     if (s->options->on_exchange)
         s->options->on_exchange(s->options->context);
 }
@@ -248,8 +269,7 @@ static void answer(struct server *s, const struct request *q, bool is_post, stru
     const char *token = request_text(q, "token");
     if (token && !is_post && strcmp(q->path, "/") == 0)
         exchange(s, q, token, r);
-    else if (sessions_has(&s->sessions,
-                          MHD_lookup_connection_value(q->connection, MHD_COOKIE_KIND, COOKIE_NAME)))
+    else if (sessions_has(&s->sessions, cookie_of(q)))
         dispatch(s, q, is_post, r);
     else if (strcmp(q->path, "/") == 0)
         reply_page(r, 401, "Open the link of shmviewctl web",
