@@ -76,7 +76,7 @@ def test_a_line_has_the_extremes_of_its_columns(web, seg):
         assert math.isnan(got[555])
         got[555] = values[555]
         assert got == values
-    # another first column, and a slice from behind
+    # another first column, and a slice with a step
     head, data = server.picture(f"/api/line?{AT}a&columns=4&first=3&slice=0:40:10")
     assert head["first"] == 3 and doubles(data)[:4] == [30.0, 0.0, 10.0, 20.0]
     head, data = server.picture(f"/api/line?{AT}a&columns=3&slice=2::-1")
@@ -137,6 +137,9 @@ def test_numbers(web, seg):
     assert got["cells"][0][0] == " ".join(["00"] * 16)
     assert server.json(f"/api/grid?{AT}m&slice=1,2")["cells"] == [["0"]]
     assert server.json("/api/grid?segment=seg&as=S3")["format"] == "3s"
+    seg.do("s.view('m', 'l')[0, :2] = [0.1, -0.2]")
+    got = server.json("/api/grid?segment=seg&as=complex128&row=25&rows=1")
+    assert complex(got["cells"][0][0]) == complex(0.1, -0.2)
 
 
 def test_a_histogram(web, seg):
@@ -185,11 +188,13 @@ def test_wrong_requests_have_reasons(web, seg):
     assert "choose a slice" in server.error(f"/api/line?{AT}m")
     assert "choose a slice" in server.error(f"/api/image?{AT}a")
     assert "choose a slice" in server.error(f"/api/grid?{AT}c")
-    for slice_ in "x", "1:2:0", "1:2:3:4", "0,0,0", ",", "1e3", "0x1", "::::", "9" * 300:
+    for slice_ in "x", "1:2:0", "1:2:3:4", "0,0,0", ",", "1e3", "0x1", "::::", "9" * 99:
         assert "write it as in Python" in server.error(f"/api/line?{AT}m&slice={slice_}"), slice_
     server.error(f"/api/line?{AT}m&slice=20,:")
     server.error("/api/line?segment=seg&as=no")
-    server.error("/api/line?segment=seg&as=0s")
+    assert "199 bytes" in server.error(f"/api/line?{AT}m&slice={'1' * 200}")
+    assert "199 bytes" in server.error(f"/api/line?{AT}s&field={'x' * 200}")
+    assert "no bytes" in server.error("/api/line?segment=seg&as=0s")
     server.error("/api/line")
     server.error(f"/api/line?{AT}none", status=404)
     server.error("/api/line?segment=none", status=404)

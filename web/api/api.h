@@ -26,6 +26,9 @@ static inline struct backend *api_backend(const struct request *q)
     return q->context;
 }
 
+/* Returns the status of HTTP for an error of the library. */
+unsigned api_status(int error);
+
 /* Makes the reply the error that a call of the library has returned to this thread. */
 void api_fail(struct reply *reply, int error);
 

@@ -16,8 +16,7 @@ const struct route api_routes[] = {
     {.path = NULL},
 };
 
-/* Returns the status of HTTP for an error of the library. */
-static unsigned status_of(int error)
+unsigned api_status(int error)
 {
     switch (-error) {
     case SHMVIEW_ERR_NOT_FOUND:
@@ -49,8 +48,9 @@ static unsigned status_of(int error)
 
 void api_fail(struct reply *reply, int error)
 {
-    const char *text = shmview_error_text();
-    reply_error(reply, status_of(error), "%s", text[0] ? text : shmview_strerror(error));
+    /* of the library, or of this server, and then the text is that of an earlier failure */
+    const char *text = error == -SHMVIEW_ERR_NO_MEMORY ? "" : shmview_error_text();
+    reply_error(reply, api_status(error), "%s", text[0] ? text : shmview_strerror(error));
 }
 
 struct shmview_connection *api_connect(const struct request *q, struct reply *reply)

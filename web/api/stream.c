@@ -7,8 +7,10 @@
 #include <shmview/stream.h>
 
 #include "web/api/api.h"
+#include "web/memory/guard.h"
 
 #define READERS_MOST 64
+#define FACTS_GONE   1 /* result: the memory is gone */
 
 /* What the library reports about a stream. */
 struct facts {
@@ -18,6 +20,20 @@ struct facts {
     struct shmview_stream_reader_status readers[READERS_MOST];
     bool sees_readers;
 };
+
+/* Reading the facts of an open stream, whose memory a client may truncate. */
+struct query {
+    struct shmview_stream *stream;
+    struct facts *facts;
+};
+
+static int query(void *arg)
+{
+    const struct query *q = arg;
+    struct facts *f = q->facts;
+    return shmview_stream_query(q->stream, &f->status, f->slots, f->info.n_slots, f->readers,
+                                READERS_MOST);
+}
 
 /* Opens the stream and reads the facts. Returns 0 or an error of the library. */
 static int read_facts(struct shmview_connection *connection, const char *name, struct facts *f)
@@ -30,8 +46,9 @@ static int read_facts(struct shmview_connection *connection, const char *name, s
         return r;
     shmview_stream_info_get(stream, &f->info);
     f->sees_readers = shmview_access(shmview_stream_segment(stream)) != SHMVIEW_PEEK;
-    r = shmview_stream_query(stream, &f->status, f->slots, f->info.n_slots, f->readers,
-                             READERS_MOST);
+    struct query q = {.stream = stream, .facts = f};
+    if (!guard_run(query, &q, &r))
+        r = FACTS_GONE;
     shmview_stream_close(stream);
     return r;
 }
@@ -110,7 +127,9 @@ void api_stream(const struct request *q, struct reply *reply)
     }
     struct facts *f = calloc(1, sizeof *f);
     int r = f ? read_facts(connection, name, f) : -SHMVIEW_ERR_NO_MEMORY;
-    if (r)
+    if (r == FACTS_GONE)
+        reply_error(reply, 409, "the memory is gone: a client has truncated it");
+    else if (r)
         api_fail(reply, r);
     else
         put_facts(&reply->body, f);

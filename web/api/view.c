@@ -28,8 +28,8 @@
 
 static void fail(struct reply *reply, const struct look *look, int r)
 {
-    if (r == LOOK_WRONG)
-        reply_error(reply, 400, "%s", look->error);
+    if (look->error[0])
+        reply_error(reply, r == LOOK_WRONG ? 400 : api_status(r), "%s", look->error);
     else
         api_fail(reply, r);
 }
@@ -78,7 +78,7 @@ static void put_state(struct text *t, const struct look *look)
     for (uint32_t d = 0; d < v->ndim; d++)
         text_print(t, "%s%td", d ? "," : "", v->shape[d]);
     text_print(t, "],\"stale\":%s,\"change\":%u,\"state\":", look->is_stale ? "true" : "false",
-               shmview_change(look->held->segment));
+               look->change);
     text_json(t, look_state_name(look->state));
     text_print(t, ",\"pid\":%u,\"command\":", look->pid);
     text_json(t, look->command);
@@ -251,8 +251,8 @@ void api_npy(const struct request *q, struct reply *reply)
         fail(reply, &look, r);
         return;
     }
-    /* names have only letters, digits and . _ - */
-    const char *view = request_text(q, "view");
+    /* names that exist have only letters, digits and . _ - */
+    const char *view = request_text(q, "layout") ? request_text(q, "view") : NULL;
     snprintf(reply->save_as, sizeof reply->save_as, "%.100s%s%.64s.npy", look.held->name,
              view ? "-" : "", view ? view : "");
     reply->type = TYPE_BINARY;

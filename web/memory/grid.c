@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "web/memory/guard.h"
-
 #define SET_WAIT_NS INT64_C(1000000000)
 #define SHOWN_BYTES 32 /* of a string or a struct */
 
@@ -58,6 +56,12 @@ static void put_bytes(struct text *t, const unsigned char *bytes, size_t n)
     text_put(t, n > SHOWN_BYTES ? " ...\"" : "\"");
 }
 
+/* Returns how many decimal digits make a real number of so many bytes exact. */
+static int digits(uint32_t bytes)
+{
+    return bytes > 8 ? 21 : bytes > 4 ? 17 : 9;
+}
+
 /* Writes one element as a JSON string, exactly. */
 static void put_element(struct text *t, const struct shmview_view *view, const void *bytes)
 {
@@ -74,10 +78,11 @@ static void put_element(struct text *t, const struct shmview_view *view, const v
         text_print(t, "\"%" PRIu64 "\"", v.u);
         break;
     case SHMVIEW_VALUE_REAL:
-        text_print(t, "\"%.*Lg\"", view->itemsize > 8 ? 21 : view->itemsize > 4 ? 17 : 9, v.z[0]);
+        text_print(t, "\"%.*Lg\"", digits(view->itemsize), v.z[0]);
         break;
     case SHMVIEW_VALUE_COMPLEX:
-        text_print(t, "\"%.9Lg%+.9Lgj\"", v.z[0], v.z[1]);
+        text_print(t, "\"%.*Lg%+.*Lgj\"", digits(view->itemsize / 2), v.z[0],
+                   digits(view->itemsize / 2), v.z[1]);
         break;
     case SHMVIEW_VALUE_BYTES:
         text_json_n(t, v.bytes, strnlen(v.bytes, v.n_bytes));
@@ -184,14 +189,15 @@ int grid_set(struct look *look, const ptrdiff_t *index, const char *text)
 {
     struct change c = {.view = &look->view, .index = index};
     struct shmview_segment *segment = look->held->segment;
-    int r = 0;
     if (!read_value(&look->view, text, &c.value)) {
         snprintf(look->error, sizeof look->error,
                  "'%.60s' is no number that fits the format \"%.60s\"", text, look->view.format);
         return LOOK_WRONG;
     }
-    if (look->view.flags & SHMVIEW_VIEW_READ_ONLY)
+    if (look->view.flags & SHMVIEW_VIEW_READ_ONLY) {
+        snprintf(look->error, sizeof look->error, "the view is declared read-only");
         return -SHMVIEW_ERR_READ_ONLY;
+    }
     int taken = shmview_view_lock(&look->view, SHMVIEW_EXCLUSIVE, shmview_deadline(SET_WAIT_NS));
     bool has_lock = taken != -SHMVIEW_ERR_NO_LOCK;
     if (has_lock && taken < 0)
@@ -203,13 +209,10 @@ int grid_set(struct look *look, const ptrdiff_t *index, const char *text)
                  "knows them must repair them first");
         return LOOK_WRONG;
     }
-    if (!guard_run(store, &c, &r)) {
-        look->is_gone = true;
-        r = -SHMVIEW_ERR_LOST;
-    }
-    if (has_lock) {
+    int r = look_guard(look, store, &c);
+    if (has_lock)
         shmview_unlock(segment);
+    if (has_lock && r == 0)
         shmview_notify(segment);
-    }
     return r;
 }

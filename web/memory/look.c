@@ -12,14 +12,24 @@
 #define SLICE_BYTES  200
 #define MOST_PARTIES 8
 
+int look_guard(struct look *look, int (*f)(void *arg), void *arg)
+{
+    int r;
+    if (guard_run(f, arg, &r))
+        return r;
+    look->is_gone = true;
+    snprintf(look->error, sizeof look->error, "the memory is gone: a client has truncated it");
+    return -SHMVIEW_ERR_LOST;
+}
+
 /* --- Opening ------------------------------------------------------------- */
 
 /* Reads one bound of a slice, which may be missing. Returns false if it is no number. */
-static bool read_bound(char **text, char end, int64_t *ret)
+static bool read_bound(char **text, int64_t *ret)
 {
     char *p = *text, *after;
     *ret = SHMVIEW_OMIT;
-    if (*p != end && *p != ':' && *p) {
+    if (*p && *p != ':') {
         errno = 0;
         long long number = strtoll(p, &after, 10);
         if (after == p || errno)
@@ -38,7 +48,7 @@ static int apply_item(struct shmview_view *view, uint32_t d, char *item, bool *r
     int64_t bounds[3] = {SHMVIEW_OMIT, SHMVIEW_OMIT, SHMVIEW_OMIT};
     size_t n = 0;
     while (n < 3) {
-        if (!read_bound(&item, '\0', &bounds[n]))
+        if (!read_bound(&item, &bounds[n]))
             return LOOK_WRONG;
         n++;
         if (*item != ':')
@@ -60,7 +70,11 @@ int look_slice(struct shmview_view *view, const char *slice, char *error, size_t
     uint32_t d = 0;
     if (!slice || !slice[0])
         return 0;
-    snprintf(copy, sizeof copy, "%s", slice);
+    if (strlen(slice) >= sizeof copy) {
+        snprintf(error, bytes, "the slice has more than %d bytes", SLICE_BYTES - 1);
+        return LOOK_WRONG;
+    }
+    strcpy(copy, slice);
     while ((item = strsep(&rest, ","))) {
         bool kept = false;
         int r = d < view->ndim ? apply_item(view, d, item, &kept) : LOOK_WRONG;
@@ -76,16 +90,30 @@ int look_slice(struct shmview_view *view, const char *slice, char *error, size_t
     return 0;
 }
 
-static int select_field(struct shmview_view *view, const char *field)
+static int select_field(struct look *look, const char *field)
 {
     char copy[SLICE_BYTES], *rest = copy, *name;
     int r = 0;
     if (!field || !field[0])
         return 0;
-    snprintf(copy, sizeof copy, "%s", field);
+    if (strlen(field) >= sizeof copy) {
+        snprintf(look->error, sizeof look->error, "the field has more than %d bytes",
+                 SLICE_BYTES - 1);
+        return LOOK_WRONG;
+    }
+    strcpy(copy, field);
     while (r == 0 && (name = strsep(&rest, ".")))
-        r = shmview_view_field(view, name, view);
+        r = shmview_view_field(&look->view, name, &look->view);
     return r;
+}
+
+/* Reads words of the control object, which a client can truncate like the data. */
+static int read_words(void *arg)
+{
+    struct look *look = arg;
+    look->is_stale = shmview_view_is_stale(&look->view) != 0;
+    look->change = shmview_change(look->held->segment);
+    return 0;
 }
 
 int look_open(struct backend *backend, struct shmview_connection *connection,
@@ -93,6 +121,11 @@ int look_open(struct backend *backend, struct shmview_connection *connection,
 {
     *ret = (struct look){.backend = backend, .takes_lock = at->takes_lock};
     int r = pool_take(backend->pool, connection, at->segment, access, &ret->held);
+    if (r == POOL_FULL) {
+        snprintf(ret->error, sizeof ret->error,
+                 "pages look at %d segments already: close one, or wait a few seconds", POOL_MOST);
+        return -SHMVIEW_ERR_LIMIT;
+    }
     if (r)
         return r;
     struct shmview_segment *segment = ret->held->segment;
@@ -102,18 +135,18 @@ int look_open(struct backend *backend, struct shmview_connection *connection,
         const char *format = at->as ? at->as : "uint8";
         struct shmview_format parsed;
         r = shmview_format_parse(format, &parsed, NULL, 0);
-        if (r == 0 && parsed.itemsize == 0)
-            r = -SHMVIEW_ERR_ILL_SIZED;
+        if (r == 0 && parsed.itemsize == 0) {
+            snprintf(ret->error, sizeof ret->error, "elements \"%.60s\" have no bytes", format);
+            r = LOOK_WRONG;
+        }
         if (r == 0) {
             uint64_t size = shmview_size(segment);
             r = shmview_view_cast(segment, format, 0, size - size % parsed.itemsize, &ret->view);
         }
     }
-    r = r ? r : select_field(&ret->view, at->field);
+    r = r ? r : select_field(ret, at->field);
     r = r ? r : look_slice(&ret->view, at->slice, ret->error, sizeof ret->error);
-    if (r == 0)
-        ret->is_stale = shmview_view_is_stale(&ret->view) != 0;
-    return r;
+    return r ? r : look_guard(ret, read_words, ret);
 }
 
 void look_close(struct look *look)
@@ -177,15 +210,6 @@ static void blame(struct look *look)
         ask_for_death(look);
 }
 
-static int run_copy(struct look *look, int (*copy)(void *arg), void *arg)
-{
-    int r;
-    if (guard_run(copy, arg, &r))
-        return r;
-    look->is_gone = true;
-    return -SHMVIEW_ERR_LOST;
-}
-
 /* Reads under the shared lock. Returns false if it cannot be had in time, or not at all. */
 static bool read_locked(struct look *look, int (*copy)(void *arg), void *arg, int *ret)
 {
@@ -197,7 +221,7 @@ static bool read_locked(struct look *look, int (*copy)(void *arg), void *arg, in
         return false;
     if (r == SHMVIEW_OWNER_DIED)
         note_death(look);
-    *ret = run_copy(look, copy, arg);
+    *ret = look_guard(look, copy, arg);
     if (r == SHMVIEW_OWNER_DIED)
         shmview_unlock_not_repaired(segment);
     else
@@ -205,33 +229,52 @@ static bool read_locked(struct look *look, int (*copy)(void *arg), void *arg, in
     return true;
 }
 
+/* An optimistic read. */
+struct attempt {
+    struct shmview_segment *segment;
+    int (*copy)(void *arg);
+    void *arg;
+    int begun; /* result of shmview_read_begin() */
+    bool is_valid;
+};
+
+static int attempt(void *arg)
+{
+    struct attempt *a = arg;
+    uint64_t version;
+    a->begun = shmview_read_begin(a->segment, &version);
+    if (a->begun)
+        return 0;
+    int r = a->copy(a->arg);
+    a->is_valid = shmview_read_validate(a->segment, version) != 0;
+    return r;
+}
+
 int look_read(struct look *look, int (*copy)(void *arg), void *arg)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
-    struct shmview_segment *segment = look->held->segment;
     int r;
     if (look->takes_lock && look->held->access != SHMVIEW_PEEK && read_locked(look, copy, arg, &r))
         return r;
     for (int i = 0; i < LOOK_TRIES; i++) {
-        uint64_t version;
-        int begun = shmview_read_begin(segment, &version);
-        if (begun == -SHMVIEW_ERR_NO_LOCK) {
-            worsen(look, LOOK_UNCHECKED);
-            return run_copy(look, copy, arg);
-        }
-        if (begun == -SHMVIEW_ERR_BUSY) {
-            nanosleep(&pause, NULL);
-            continue;
-        }
-        if (begun) {
-            look->is_gone = true;
-            return begun;
-        }
-        r = run_copy(look, copy, arg);
-        if (r || shmview_read_validate(segment, version))
+        struct attempt a = {.segment = look->held->segment, .copy = copy, .arg = arg};
+        r = look_guard(look, attempt, &a);
+        if (r || a.is_valid)
             return r;
+        if (a.begun == -SHMVIEW_ERR_NO_LOCK) {
+            worsen(look, LOOK_UNCHECKED);
+            return look_guard(look, copy, arg);
+        }
+        if (a.begun == -SHMVIEW_ERR_BUSY) {
+            nanosleep(&pause, NULL);
+        } else if (a.begun) {
+            look->is_gone = true;
+            return a.begun;
+        }
     }
-    r = run_copy(look, copy, arg);
+    r = look_guard(look, copy, arg);
+    if (r)
+        return r;
     worsen(look, LOOK_TORN);
     blame(look);
     return r;

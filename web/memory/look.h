@@ -38,10 +38,11 @@ struct look {
     struct held *held;
     struct shmview_view view;
     bool takes_lock, is_stale, is_gone;
+    uint32_t change; /* the counter of changes when it was opened */
     enum look_state state;
     uint32_t pid; /* of the writer who is or has died inside; 0: not known */
     char command[17];
-    char error[256]; /* of a result LOOK_WRONG */
+    char error[256]; /* the reason of a failure that no call of the library has; else "" */
 };
 
 #define LOOK_WRONG 1 /* result: the request is wrong, and look.error has the text */
@@ -52,6 +53,10 @@ int look_open(struct backend *backend, struct shmview_connection *connection,
               const struct look_at *at, int access, struct look *ret);
 void look_close(struct look *look);
 #define CLEANUP_LOOK CLEANUP(look_close)
+
+/* Calls f(arg), which reads memory of the segment and must own nothing. Returns what f has
+ * returned, or -SHMVIEW_ERR_LOST if the memory is gone. */
+int look_guard(struct look *look, int (*f)(void *arg), void *arg);
 
 /* Calls copy(arg), perhaps several times: it copies from the view and must own nothing. Returns
  * what copy has returned, or -SHMVIEW_ERR_LOST if the memory is gone. */

@@ -2,6 +2,7 @@
 #include "web/memory/pool.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -163,8 +164,6 @@ static int attach(struct shmview_connection *connection, const char *name, int a
 static int add(struct pool *pool, struct shmview_connection *connection, const char *name,
                int access, struct held **ret)
 {
-    if (strlen(name) >= sizeof((struct held *)NULL)->name)
-        return -SHMVIEW_ERR_NOT_FOUND;
     struct held *h = calloc(1, sizeof *h);
     if (!h)
         return -SHMVIEW_ERR_NO_MEMORY;
@@ -173,7 +172,7 @@ static int add(struct pool *pool, struct shmview_connection *connection, const c
         free(h);
         return r;
     }
-    strcpy(h->name, name);
+    snprintf(h->name, sizeof h->name, "%s", name); /* the library accepts no longer names */
     h->users = 1;
     h->checked_ns = monotonic_ns();
     pthread_mutex_lock(&pool->mutex);
@@ -187,7 +186,7 @@ static int add(struct pool *pool, struct shmview_connection *connection, const c
     pthread_mutex_unlock(&pool->mutex);
     if (!fits) {
         detach_all(h);
-        return -SHMVIEW_ERR_LIMIT;
+        return POOL_FULL;
     }
     *ret = h;
     return 0;

@@ -15,6 +15,7 @@
 #define POOL_IDLE_NS  INT64_C(3000000000)
 #define POOL_CHECK_NS INT64_C(500000000) /* between two looks whether the name is another's now */
 #define POOL_MOST     32                 /* segments at once */
+#define POOL_FULL     1                  /* result: there are POOL_MOST */
 
 struct pool;
 
@@ -37,8 +38,8 @@ struct pool *pool_new(void);
 void pool_free(struct pool *pool);
 
 /* Takes the segment called name. access is SHMVIEW_READ or SHMVIEW_WRITE; instead of READ it is
- * PEEK where the lock has no slot left. The caller owes pool_give(). Returns 0, -SHMVIEW_ERR_LIMIT
- * if POOL_MOST are in use, or an error of shmview_attach(). */
+ * PEEK where the lock has no slot left. The caller owes pool_give(). Returns 0, POOL_FULL, or an
+ * error of shmview_attach(). */
 int pool_take(struct pool *pool, struct shmview_connection *connection, const char *name,
               int access, struct held **ret);
 /* Gives it back. held may be NULL. */
