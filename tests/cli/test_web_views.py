@@ -203,6 +203,39 @@ def test_wrong_requests_have_reasons(web, seg):
     server.error(f"/api/grid?{AT}a&rows=9000")
 
 
+def test_layouts_that_nobody_can_read_to_the_end(web, ctl):
+    """A stride of 0, or a length of 0, permits any other lengths."""
+    long = 1 << 40
+    ctl("create", "odd", 4096, "--layout", f"l: a=u1[{long}]:strides(0) b=f4[{long},0] "
+        f"c=u1[1048576,1]:strides(0,0) d=u1[{long},1024]:strides(0,0)")
+    server = web().enter()
+    at = "segment=odd&layout=l&view="
+    for kind, view in ("line", "a"), ("histogram", "a"), ("npy", "a"), ("image", "d"), ("histogram", "d"):
+        assert "overlap" in server.error(f"/api/{kind}?{at}{view}"), (kind, view)
+    for slice_ in "0:1000", "0:1000:7":
+        assert server.json(f"/api/histogram?{at}a&slice={slice_}")["min"] == 0
+    for at_ in f"{at}b", f"{at}c&slice=:,0:0":
+        assert server.json(f"/api/histogram?{at_}")["n"] == 0
+        assert server.picture(f"/api/image?{at_}")[0]["columns"] == 0
+        assert server.ask(f"/api/npy?{at_}").status == 200
+    assert server.json(f"/api/histogram?{at}c")["n"] == 1 << 20
+    head, data = server.picture(f"/api/image?{at}c&rows=10")
+    assert head["rows"] == 10 and data == b"\1" * 10
+
+
+def test_a_histogram_in_parts(web, ctl, party):
+    """Rows of any length, and elements that are not next to each other."""
+    ctl("create", "parts", 1 << 20, "--layout", "l: wide=u2[2,100000] deep=u2[20000,2,5]@0 one=u2@400000")
+    party().do("v = shmview.attach('parts').view('wide', 'l'); v[:] = [[i % 64] * 100000 for i in (1, 3)]")
+    server = web().enter()
+    at = "/api/histogram?segment=parts&layout=l&view="
+    for view, n in ("wide", 200000), ("wide&slice=:,::3", 66668), ("deep", 200000), ("deep&slice=::-1,1", 100000):
+        got = server.json(at + view)
+        assert (got["n"], sum(got["counts"]), got["min"], got["max"]) == (n, n, 1, 3), view
+        assert got["counts"][0] + got["counts"][-1] == n
+    assert server.json(at + "one")["counts"].count(1) == 1
+
+
 def test_a_writer_inside_and_a_dead_one_are_named(web, ctl, seg, party):
     server = web().enter()
     path = f"/api/grid?{AT}a&rows=1"

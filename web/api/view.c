@@ -24,6 +24,10 @@
 #define BUDGET_US_MOST    100000
 #define ROW_ELEMENTS_MOST (1 << 22)
 
+/* Elements that overlap may have so many times the bytes of their segment, or so many bytes. */
+#define OVERLAP_MOST       64
+#define OVERLAP_BYTES_FREE (UINT64_C(1) << 26)
+
 /* --- Opening ------------------------------------------------------------- */
 
 static void fail(struct reply *reply, const struct look *look, int r)
@@ -32,6 +36,14 @@ static void fail(struct reply *reply, const struct look *look, int r)
         reply_error(reply, r == LOOK_WRONG ? 400 : api_status(r), "%s", look->error);
     else
         api_fail(reply, r);
+}
+
+/* Whether all elements can be read in reasonable time. A stride of 0 lets a layout declare more of
+ * them than a processor reads in years, and nothing could end such a request. */
+static bool is_readable(const struct look *look)
+{
+    return look->view.nbytes <= OVERLAP_BYTES_FREE ||
+           look->view.nbytes / OVERLAP_MOST <= shmview_size(look->held->segment);
 }
 
 /* Opens the view that the URL names. Returns false after making the reply an error. */
@@ -55,7 +67,12 @@ static bool open_view(const struct request *q, struct reply *reply, struct look 
     int r = look_open(api_backend(q), connection, &at, SHMVIEW_READ, look);
     if (r)
         fail(reply, look, r);
-    return r == 0;
+    else if (!is_readable(look))
+        reply_error(reply, 400,
+                    "elements of the view overlap so much that they are %llu bytes: "
+                    "choose a slice",
+                    (unsigned long long)look->view.nbytes);
+    return r == 0 && is_readable(look);
 }
 
 /* Whether the view has as many dimensions; otherwise the reply is an error. */

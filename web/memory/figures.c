@@ -37,26 +37,28 @@ static void count(struct figures *f, const double *values, size_t n)
     }
 }
 
-/* Counts the elements of all rows of the last dimension. */
-static int count_rows(const struct work *w, struct shmview_view view)
+/* Counts the elements of a view of at least one dimension, in parts of any dimensions, because a
+ * row may have few elements. */
+static int count_parts(const struct work *w, const struct shmview_view *view)
 {
-    if (view.ndim > 1) {
-        for (ptrdiff_t i = 0; i < view.shape[0]; i++) {
-            struct shmview_view row;
-            int r = shmview_view_index(&view, 0, i, &row);
-            r = r ? r : count_rows(w, row);
-            if (r)
-                return r;
-        }
-        return 0;
+    struct shmview_view part;
+    uint64_t n = view->itemsize ? view->nbytes / view->itemsize : 0;
+    if (n == 0)
+        return 0; /* the other dimensions may have any lengths */
+    if (n <= PART_ELEMENTS) {
+        int r = numbers_load(w->numbers, view, (size_t)n);
+        if (r == 0)
+            count(w->figures, w->numbers->values, (size_t)n);
+        return r;
     }
-    uint64_t n = (uint64_t)view.shape[0];
-    for (uint64_t first = 0; first < n; first += PART_ELEMENTS) {
-        size_t part = (size_t)least((int64_t)(n - first), PART_ELEMENTS);
-        int r = numbers_load(w->numbers, &view, first, part);
+    int64_t rows = view->shape[0], per_row = (int64_t)n / rows;
+    int64_t step = per_row < PART_ELEMENTS ? PART_ELEMENTS / per_row : 1;
+    for (int64_t i = 0; i < rows; i += step) {
+        int r = step > 1 ? shmview_view_slice(view, 0, i, least(i + step, rows), 1, &part)
+                         : shmview_view_index(view, 0, i, &part);
+        r = r ? r : count_parts(w, &part);
         if (r)
             return r;
-        count(w->figures, w->numbers->values, part);
     }
     return 0;
 }
@@ -69,7 +71,7 @@ static int count_all(void *arg)
     memset(w->figures->counts, 0, sizeof w->figures->counts);
     w->figures->n_infinite = 0;
     int r = view.ndim ? 0 : shmview_view_reshape(&view, 1, &one, &view);
-    return r ? r : count_rows(w, view);
+    return r ? r : count_parts(w, &view);
 }
 
 int figures_read(struct figures *f, struct look *look)

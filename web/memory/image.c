@@ -6,14 +6,15 @@
 
 #include "web/memory/numbers.h"
 
-#define LEVELS 254.0F
-#define LANES  4
+#define LEVELS        254.0F
+#define LANES         4
+#define ROWS_ELEMENTS 16384 /* converted at once, where rows are short */
 
 /* The image while it is read. Rows of one pixel are added up before they are scaled. */
 struct work {
     struct image *image;
     struct look *look;
-    struct numbers row; /* of elements */
+    struct numbers row; /* of elements, or several rows if they are short */
     uint64_t *edges;    /* of columns + 1: where each pixel of a row begins */
     double *sums;       /* of one row of pixels */
     uint32_t *counts;
@@ -28,9 +29,8 @@ static uint64_t begin_of(uint64_t n, size_t parts, size_t i)
 }
 
 /* Adds one row of elements to the sums. */
-static void add_row(const struct work *w)
+static void add_row(const struct work *w, const double *values)
 {
-    const double *values = w->row.values;
     for (size_t c = 0; c < w->image->columns; c++)
         for (uint64_t i = w->edges[c]; i < w->edges[c + 1]; i++) {
             bool is_finite = isfinite(values[i]);
@@ -54,17 +54,20 @@ static int read_row(void *arg)
     if (is_exact(m)) {
         struct shmview_view row;
         int r = shmview_view_index(&w->look->view, 0, (int64_t)w->pixel_row, &row);
-        return r ? r : shmview_copy(&w->row.view, &row);
+        return r ? r : numbers_load(&w->row, &row, (size_t)m->n_columns);
     }
     memset(w->sums, 0, m->columns * sizeof *w->sums);
     memset(w->counts, 0, m->columns * sizeof *w->counts);
-    for (uint64_t i = begin_of(m->n_rows, m->rows, w->pixel_row); i < end; i++) {
-        struct shmview_view row;
-        int r = shmview_view_index(&w->look->view, 0, (int64_t)i, &row);
-        r = r ? r : shmview_copy(&w->row.view, &row);
+    uint64_t most = w->row.n / m->n_columns, step;
+    for (uint64_t i = begin_of(m->n_rows, m->rows, w->pixel_row); i < end; i += step) {
+        struct shmview_view rows;
+        step = end - i < most ? end - i : most;
+        int r = shmview_view_slice(&w->look->view, 0, (int64_t)i, (int64_t)(i + step), 1, &rows);
+        r = r ? r : numbers_load(&w->row, &rows, (size_t)(step * m->n_columns));
         if (r)
             return r;
-        add_row(w);
+        for (uint64_t k = 0; k < step; k++)
+            add_row(w, w->row.values + k * m->n_columns);
     }
     return 0;
 }
@@ -154,7 +157,8 @@ static int prepare(struct work *w)
         return -SHMVIEW_ERR_NO_MEMORY;
     for (size_t c = 0; m->columns && c <= m->columns; c++)
         w->edges[c] = begin_of(m->n_columns, m->columns, c);
-    return numbers_init(&w->row, (size_t)m->n_columns);
+    return numbers_init(&w->row,
+                        m->n_columns > ROWS_ELEMENTS ? (size_t)m->n_columns : ROWS_ELEMENTS);
 }
 
 int image_init(struct image *m, struct look *look, size_t rows, size_t columns, double low,

@@ -44,7 +44,9 @@ static int convert(void *arg)
     const struct part *p = arg;
     uint64_t begin = begin_of(p->line, p->column),
              end = begin_of(p->line, p->column + p->n_columns);
-    return numbers_load(p->numbers, &p->look->view, begin, (size_t)(end - begin));
+    struct shmview_view columns;
+    int r = shmview_view_slice(&p->look->view, 0, (int64_t)begin, (int64_t)end, 1, &columns);
+    return r ? r : numbers_load(p->numbers, &columns, (size_t)(end - begin));
 }
 
 /* Finds the extremes of each column among the numbers that convert() has made. */

@@ -18,10 +18,13 @@ void numbers_deinit(struct numbers *m)
     *m = (struct numbers){.n = 0};
 }
 
-int numbers_load(struct numbers *m, const struct shmview_view *view, uint64_t first, size_t n)
+int numbers_load(const struct numbers *m, const struct shmview_view *view, size_t n)
 {
-    struct shmview_view from, to;
-    int r = shmview_view_slice(view, 0, (int64_t)first, (int64_t)(first + n), 1, &from);
-    r = r ? r : shmview_view_slice(&m->view, 0, 0, (int64_t)n, 1, &to);
-    return r ? r : shmview_copy(&to, &from);
+    struct shmview_view to;
+    int64_t shape[SHMVIEW_MAX_NDIM];
+    for (uint32_t d = 0; d < view->ndim; d++)
+        shape[d] = view->shape[d];
+    int r = shmview_view_slice(&m->view, 0, 0, (int64_t)n, 1, &to);
+    r = r ? r : shmview_view_reshape(&to, view->ndim, shape, &to);
+    return r ? r : shmview_copy(&to, view);
 }

@@ -19,8 +19,8 @@ int numbers_init(struct numbers *m, size_t n);
 void numbers_deinit(struct numbers *m);
 #define CLEANUP_NUMBERS CLEANUP(numbers_deinit)
 
-/* Converts the elements first ... first + n of a view of one dimension, with n at most m->n, into
- * m->values. Safe in look_read(). Returns 0 or an error of shmview_copy(). */
-int numbers_load(struct numbers *m, const struct shmview_view *view, uint64_t first, size_t n);
+/* Converts all n elements of a view, at most m->n, into m->values, in C order. Safe in look_read().
+ * Returns 0 or an error of shmview_copy(). */
+int numbers_load(const struct numbers *m, const struct shmview_view *view, size_t n);
 
 #endif
