@@ -7,6 +7,8 @@ import json
 import math
 import os
 import struct
+import threading
+import time
 
 import pytest
 
@@ -277,18 +279,53 @@ def test_a_removed_segment_is_given_back(web, ctl):
     await_(lambda: ctl.segment("a")["attached"] == 0)
 
 
+def objects(pid):
+    """Returns the data and control objects that another process has mapped."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can reach the objects of another process")
+    folder = f"/proc/{pid}/map_files"
+    paths = {os.readlink(f"{folder}/{name}") for name in os.listdir(folder)}
+    return sorted(path for path in paths if path.endswith(("/seg", ".control")))
+
+
 def test_truncated_memory_is_an_error(web, ctl, seg):
     server = web().enter()
     server.json(f"/api/grid?{AT}a")
-    paths = [f"/proc/{seg.pid}/map_files/{name}" for name in os.listdir(f"/proc/{seg.pid}/map_files")] \
-        if os.geteuid() == 0 else []
-    ours = [path for path in paths if "/dev/shm/" in os.readlink(path) and os.stat(path).st_size == 16384]
-    if not ours:
-        pytest.skip("only root can reach the object of another process")
-    os.truncate(os.readlink(ours[0]), 0)
+    os.truncate([path for path in objects(seg.pid) if path.endswith("/seg")][0], 0)
     answer = server.ask(f"/api/histogram?{AT}a")
     assert answer.status in (200, 409), answer.text  # the daemon may have repaired it already
     assert server.json("/api/daemon")
+
+
+@pytest.mark.parametrize("path", [f"grid?{AT}a", f"grid?{AT}a&lock=1", "stream?name=seg"])
+def test_memory_that_is_truncated_again_and_again(web, ctl, party, path):
+    """Control objects too, and while the library reads them outside the guard: the daemon repairs
+    them in the meantime."""
+    if path.startswith("stream"):
+        ctl("stream", "create", "seg", "a=f4[16]", "--slots", "4", "--mode", "latest")
+    else:
+        ctl("create", "seg", 16384, "--layout", LAYOUT)
+    other = party()
+    other.do("s = shmview.attach('seg')")
+    paths = objects(other.pid)
+    assert len(paths) == 2
+    server = web().enter()
+    ended = threading.Event()
+
+    def truncate():
+        while not ended.wait(0.05):
+            for one in paths:
+                os.truncate(one, 0)
+    thread = threading.Thread(target=truncate)
+    thread.start()
+    try:
+        end = time.monotonic() + 1.5
+        while time.monotonic() < end:
+            assert server.status(f"/api/{path}") in (200, 400, 409, 500)
+    finally:
+        ended.set()
+        thread.join()
+    assert server.status("/api/daemon") == 200
 
 
 def test_changes_need_permission(web, seg):

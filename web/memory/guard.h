@@ -5,7 +5,8 @@
 
 #include "web/base/base.h"
 
-/* From now on SIGBUS in guard_run() ends only that, and elsewhere the program. */
+/* From now on SIGBUS in guard_run() ends only that. Elsewhere the thread waits until the daemon has
+ * restored the memory, and after a few seconds the program ends. */
 void guard_init(void);
 
 /* Calls f(arg), which reads memory of other programs, and stores its result in *ret. f must own
