@@ -268,12 +268,24 @@ def test_no_descriptor_is_lost(web, ctl):
     await_(lambda: descriptors(server.process.pid) <= before + 2, what="the end of the streams")
 
 
+def use_up(server, connection, **headers):
+    """Sends requests until there are too many. Returns the answer."""
+    end = time.monotonic() + 10
+    while (answer := server.ask("/", connection=connection, **headers)).status != 429:
+        if time.monotonic() > end:
+            pytest.skip("this machine is too slow for too many requests")
+    return answer
+
+
 def test_too_many_requests_are_refused(web):
     server = web().enter()
     connection = server.connection()
-    end = time.monotonic() + 10
-    while (answer := server.ask("/app.js", connection=connection)).status != 429:
-        if time.monotonic() > end:
-            pytest.skip("this machine is too slow for too many requests")
-    assert answer.headers["Retry-After"] == "1"
+    assert use_up(server, connection).headers["Retry-After"] == "1"
     await_(lambda: server.status("/app.js", connection=connection) == 200)
+
+
+def test_strangers_do_not_use_up_the_requests_of_the_page(web):
+    server = web().enter()
+    for headers in {"Cookie": None}, {"Cookie": "shmview=0"}, {"Sec_Fetch_Site": "same-site"}:
+        use_up(server, server.connection(), **headers)
+        assert server.status("/app.js") == 200

@@ -41,7 +41,7 @@ struct server {
     const struct server_options *options;
     struct MHD_Daemon *daemons[MOST_SOCKETS];
     struct sessions sessions;
-    struct bucket requests;
+    struct bucket requests, strangers; /* with and without a session */
     atomic_bool ends;
 };
 
@@ -161,6 +161,34 @@ static const char *header(struct MHD_Connection *connection, const char *name)
     return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
+/* Writes the name of the cookie. Browsers send a cookie to all ports of a host, so the name has the
+ * port that the browser uses: otherwise two servers, or tunnels to two machines, would replace each
+ * other's cookies. */
+static void cookie_name(struct MHD_Connection *connection, char ret[COOKIE_BYTES])
+{
+    const char *host = header(connection, MHD_HTTP_HEADER_HOST);
+    const char *port = host ? strrchr(host, ':') : NULL;
+    bool has_port = port && port[1] && !port[1 + strspn(port + 1, "0123456789")];
+    snprintf(ret, COOKIE_BYTES, "%s%s%.5s", COOKIE_PREFIX, has_port ? "-" : "",
+             has_port ? port + 1 : "");
+}
+
+static const char *cookie_of(struct MHD_Connection *connection)
+{
+    char name[COOKIE_BYTES];
+    cookie_name(connection, name);
+    return MHD_lookup_connection_value(connection, MHD_COOKIE_KIND, name);
+}
+
+/* Takes one request from its limit. Requests without a session have a limit of their own, and so
+ * have those of other pages that bring a cookie along: otherwise every user of this machine, and
+ * every page that the browser shows, could use up the requests of our page. */
+static bool may_ask(struct server *s, struct MHD_Connection *connection, bool is_our_page)
+{
+    bool is_known = is_our_page && sessions_has(&s->sessions, cookie_of(connection));
+    return bucket_take(is_known ? &s->requests : &s->strangers, 1);
+}
+
 /* Refuses what needs no body to be refused. Returns whether the reply is an error now. */
 static bool refuse_early(struct server *s, struct MHD_Connection *connection, const char *path,
                          const char *method, struct reply *r)
@@ -169,6 +197,7 @@ static bool refuse_early(struct server *s, struct MHD_Connection *connection, co
     const char *origin = header(connection, "Origin");
     const char *length = header(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
     bool is_post = strcmp(method, "POST") == 0, is_root = strcmp(path, "/") == 0;
+    bool is_our_page = check_fetch_site(header(connection, "Sec-Fetch-Site"));
     if (!is_post && strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0) {
         r->allow = METHODS;
         reply_error(r, 405, "no resource here has the method %.20s", method);
@@ -177,14 +206,14 @@ static bool refuse_early(struct server *s, struct MHD_Connection *connection, co
                     "this server does not answer for the host '%.100s': use localhost, or "
                     "start it with --host",
                     host ? host : "");
-    } else if (!bucket_take(&s->requests, 1)) {
-        r->retry_after_s = 1;
-        reply_error(r, 429, "more than %d requests come in a second: wait", LIMIT_REQUESTS_PER_S);
     } else if ((origin || is_post) && !check_origin(origin, host)) {
         reply_error(r, 403, "the request comes from the page of another site, '%.100s'",
                     origin ? origin : "");
-    } else if (!is_root && !check_fetch_site(header(connection, "Sec-Fetch-Site"))) {
+    } else if (!is_root && !is_our_page) {
         reply_error(r, 403, "the request comes from the page of another site");
+    } else if (!may_ask(s, connection, is_our_page)) {
+        r->retry_after_s = 1;
+        reply_error(r, 429, "more than %d requests come in a second: wait", LIMIT_REQUESTS_PER_S);
     } else if (length && strtoull(length, NULL, 10) > LIMIT_BODY_BYTES) {
         reply_error(r, 413, "a request has at most %d bytes", LIMIT_BODY_BYTES);
     } else {
@@ -193,32 +222,12 @@ static bool refuse_early(struct server *s, struct MHD_Connection *connection, co
     return true;
 }
 
-/* Writes the name of the cookie. Browsers send a cookie to all ports of a host, so the name has the
- * port that the browser uses: otherwise two servers, or tunnels to two machines, would replace each
- * other's cookies. */
-static void cookie_name(const struct request *q, char ret[COOKIE_BYTES])
-{
-    const char *host =
-        header(q->connection, MHD_HTTP_HEADER_HOST); /* check_host() has accepted it */
-    const char *port = host ? strrchr(host, ':') : NULL;
-    bool has_port = port && port[1] && !port[1 + strspn(port + 1, "0123456789")];
-    snprintf(ret, COOKIE_BYTES, "%s%s%.5s", COOKIE_PREFIX, has_port ? "-" : "",
-             has_port ? port + 1 : "");
-}
-
-static const char *cookie_of(const struct request *q)
-{
-    char name[COOKIE_BYTES];
-    cookie_name(q, name);
-    return MHD_lookup_connection_value(q->connection, MHD_COOKIE_KIND, name);
-}
-
 /* Answers GET /?token=... The answer is a page that leads to the next one, and no redirection:
  * after a redirection from another site's page a browser would not send a Strict cookie. */
 static void exchange(struct server *s, const struct request *q, const char *token, struct reply *r)
 {
     char cookie[SESSION_BYTES], name[COOKIE_BYTES];
-    const char *old = cookie_of(q);
+    const char *old = cookie_of(q->connection);
     if (!sessions_exchange(&s->sessions, token, old, cookie)) {
         if (sessions_has(&s->sessions, old))
             r->file = files_find("/");
@@ -232,7 +241,7 @@ static void exchange(struct server *s, const struct request *q, const char *toke
     text_put(&r->body, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
                        "<meta http-equiv=\"refresh\" content=\"0;url=/\"><title>shmview</title>"
                        "</head><body><a href=\"/\">Continue</a></body></html>\n");
-    cookie_name(q, name);
+    cookie_name(q->connection, name);
     snprintf(r->cookie, sizeof r->cookie, "%s=%s; Path=/; HttpOnly; SameSite=Strict", name, cookie);
     if (s->options->on_exchange)
         s->options->on_exchange(s->options->context);
@@ -269,7 +278,7 @@ static void answer(struct server *s, const struct request *q, bool is_post, stru
     const char *token = request_text(q, "token");
     if (token && !is_post && strcmp(q->path, "/") == 0)
         exchange(s, q, token, r);
-    else if (sessions_has(&s->sessions, cookie_of(q)))
+    else if (sessions_has(&s->sessions, cookie_of(q->connection)))
         dispatch(s, q, is_post, r);
     else if (strcmp(q->path, "/") == 0)
         reply_page(r, 401, "Open the link of shmviewctl web",
@@ -352,6 +361,7 @@ int server_start(const struct server_options *options, struct server **ret_serve
         return -ENOMEM;
     s->options = options;
     bucket_init(&s->requests, LIMIT_REQUESTS_PER_S, LIMIT_REQUESTS_BURST);
+    bucket_init(&s->strangers, LIMIT_REQUESTS_PER_S, LIMIT_REQUESTS_BURST);
     int r = sessions_init(&s->sessions);
     for (size_t i = 0; r == 0 && i < options->n_sockets && i < MOST_SOCKETS; i++) {
         s->daemons[i] = start_one(s, options->sockets[i]);
@@ -376,5 +386,6 @@ void server_stop(struct server *server)
             MHD_stop_daemon(server->daemons[i]);
     sessions_deinit(&server->sessions);
     bucket_deinit(&server->requests);
+    bucket_deinit(&server->strangers);
     free(server);
 }

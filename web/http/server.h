@@ -5,8 +5,8 @@
  *
  *   method      405, unless GET, HEAD or POST
  *   Host        403, unless it names this machine or the name of --host
- *   rate        429, beyond LIMIT_REQUESTS_PER_S of all clients together
  *   Origin      403, if it is another page's, or missing with POST
+ *   rate        429, beyond LIMIT_REQUESTS_PER_S of all sessions together, or of all other requests
  *   size        413 beyond LIMIT_BODY_BYTES; libmicrohttpd refuses long headers
  *   token       GET /?token=... exchanges it for a cookie
  *   cookie      401 without a session, for every path
