@@ -28,9 +28,9 @@ function ticks(min, max) {
   const rough = (max - min) / TICKS;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((n) => n * power).find((one) => one >= rough);
-  const list = [];
-  for (let i = Math.ceil(min / step); i * step <= max; i++) list.push(i * step);
-  return list;
+  // Between neighbouring doubles a step is too small to be added, so the number of ticks is limited.
+  const first = Math.ceil(min / step);
+  return Array.from({ length: 2 * TICKS }, (_, i) => (first + i) * step).filter((tick) => tick <= max);
 }
 
 function style(name) {

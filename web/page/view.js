@@ -31,7 +31,7 @@ function defaultSlice(shape, kind) {
 class Settings {
   constructor(parameters, shape) {
     this.shape = shape;
-    this.kind = parameters.kind in PICTURES ? parameters.kind : shape.length >= 2 ? "image" : "line";
+    this.kind = Object.hasOwn(PICTURES, parameters.kind ?? "") ? parameters.kind : shape.length >= 2 ? "image" : "line";
     this.rate = RATES.includes(Number(parameters.rate)) ? Number(parameters.rate) : 5;
     this.slice = parameters.slice ?? defaultSlice(shape, this.kind);
     this.lock = parameters.lock === "1";
