@@ -225,6 +225,13 @@ const tests = {
     }
   },
 
+  async "a line between neighbouring numbers is drawn"() {
+    ctl("set", "data/l:m[0,0:2]", "0.3", "0.30000000000000004");
+    const page = await open("#/view?segment=data&layout=l&view=m&kind=line&slice=0,0:2");
+    await page.locator("canvas[aria-label*='a line of 2 elements']").waitFor();
+    await page.close();
+  },
+
   async "axe finds nothing"() {
     await axe("#/", "tbody a");
     await axe("#/segment?name=data", ".memory a");
