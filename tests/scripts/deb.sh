@@ -53,6 +53,7 @@ dpkg-deb -c "$library"_*.deb | grep -q "libshmview\.so\.${library#libshmview} ->
     die "$library is not named after the library's soname"
 expect shmviewd Depends libuv1
 expect shmviewd Depends liblmdb0
+expect shmviewd Depends libnuma1
 expect "$library" Depends libjansson4
 expect "$library" Depends libc6
 expect "$library" Multi-Arch same
