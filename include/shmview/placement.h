@@ -56,8 +56,8 @@ enum shmview_huge_missing {
     SHMVIEW_HUGE_UNSUPPORTED = 4, /* the kernel cannot populate memory (before 5.14) */
 };
 
-/* Which nodes the data comes from; 0: as the kernel has it, which is the node where a
- * page is used first. */
+/* Which nodes the data comes from; 0: as the kernel has it, which is the node on which
+ * the daemon runs while it commits the page. */
 enum shmview_numa {
     SHMVIEW_NUMA_LOCAL = 1,       /* the node on which the creating thread runs */
     SHMVIEW_NUMA_INTERLEAVED = 2, /* all in turn, page by page */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests that hold for both backings run once with each: SHMVIEW_TEST_BACKING=sealed makes every
- * daemon of such a test create sealed segments unless a request says otherwise. */
+/* Tests that hold for both backings run once with each. With SHMVIEW_TEST_BACKING=sealed in the
+ * environment, sealed is the default backing of the daemons that such a test starts. A request that
+ * names a backing gets that one. */
 #ifndef SUPPORT_BACKING_H
 #define SUPPORT_BACKING_H
 
