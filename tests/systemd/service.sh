@@ -29,7 +29,7 @@ logged() {
 step "the units are in order"
 man=yes
 command -v man > /dev/null || man=no
-told=$(systemd-analyze verify --man=$man shmviewd.service shmviewd.socket 2>&1)
+told=$(systemd-analyze verify --man=$man shmviewd.service shmviewd.socket run-shmhuge.mount 2>&1)
 [ -z "$told" ] || die "verify: $told"
 mkdir -p /run/u
 told=$(XDG_RUNTIME_DIR=/run/u systemd-analyze verify --user --man=$man \
