@@ -208,9 +208,10 @@ static void offer_kind(struct line *l, const char *kind)
     static const struct {
         const char *kind;
         const char *const *words;
-    } lists[] = {{"WHEN", lifetime_names},   {"BACKING", backing_names},
-                 {"HUGE", huge_names},       {"KEY", top_key_names},
-                 {"WHAT", owner_died_names}, {"DELIVERY", stream_mode_names}};
+    } lists[] = {{"WHEN", lifetime_names},       {"BACKING", backing_names},
+                 {"HUGE", huge_names},           {"NODES", numa_names},
+                 {"KEY", top_key_names},         {"WHAT", owner_died_names},
+                 {"DELIVERY", stream_mode_names}};
     if (islower((unsigned char)kind[0]))
         offer(l, kind); /* a word that stands for itself */
     if (begins(kind, "NAME") || begins(kind, "PATTERN") || begins(kind, "FILTER")) {

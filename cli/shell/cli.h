@@ -195,6 +195,7 @@ const char *frozen_name(uint32_t frozen);
 const char *hold_name(uint32_t hold);        /* SHMVIEW_EXCLUSIVE, SHMVIEW_SHARED */
 extern const char *const owner_died_names[]; /* of lock --owner-died */
 extern const char *const huge_names[];       /* index + 1 is the number */
+extern const char *const numa_names[];       /* of --numa, which also takes a number */
 extern const char *const access_names[], *const lifetime_names[],
                                              *const backing_names[]; /* index + 1 is the number */
 #define N_BACKINGS ((size_t)SHMVIEW_BACKING_SEALED)

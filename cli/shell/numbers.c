@@ -218,6 +218,7 @@ const char *const lifetime_names[] = {"attached", "manual", "creator", NULL};
 const char *const backing_names[] = {"file", "sealed", NULL};
 
 const char *const huge_names[] = {"wanted", "required", NULL};
+const char *const numa_names[] = {"local", "interleaved", NULL};
 
 const char *access_name(uint32_t access)
 {

@@ -8,7 +8,7 @@
 
 #include "cli/shell/cli.h"
 
-#define PLACEMENT_TEXT 160
+#define PLACEMENT_TEXT 320 /* even with all 63 nodes */
 
 /* Reads "local", "interleaved" or the number of a node into a struct shmview_placement. Returns 0
  * or the exit status. */

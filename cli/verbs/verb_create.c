@@ -65,8 +65,7 @@ struct create_call {
     bool no_lock, own_memory, populate, json;
 };
 
-#define N_BACKINGS ((size_t)SHMVIEW_BACKING_SEALED)
-#define N_HUGE     ((size_t)SHMVIEW_HUGE_REQUIRED)
+#define N_HUGE ((size_t)SHMVIEW_HUGE_REQUIRED)
 
 static void create_deinit(struct create_call *call)
 {

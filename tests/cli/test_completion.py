@@ -113,6 +113,8 @@ def test_options(complete):
     assert complete("shmviewctl create x --lifetime ") == ["attached", "creator", "manual"]
     assert complete("shmviewctl create x --lifetime m") == ["manual"]
     assert complete("shmviewctl create x --backing ") == ["file", "sealed"]
+    assert complete("shmviewctl create x --huge ") == ["required", "wanted"]
+    assert complete("shmviewctl create x --numa ") == ["interleaved", "local"]
 
 
 def test_words_of_options(complete):
