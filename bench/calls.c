@@ -287,7 +287,8 @@ void bench_calls(struct bench *bench)
     static struct calls calls;
     if (!bench_wants_placed(bench, "ping") && !bench_wants_placed(bench, "attach+detach") &&
         !bench_wants_placed(bench, "attach+detach, 16 at once") &&
-        !bench_wants_placed(bench, "attach+detach again"))
+        !bench_wants_placed(bench, "attach+detach again") &&
+        !bench_wants_placed(bench, "attach+detach sealed"))
         return;
     if (calls_init(&calls, bench) == 0) {
         if (place_exists(&bench->cpus, PLACE_TWO))
