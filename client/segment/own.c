@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,6 +23,8 @@
  */
 #define STEP_BYTES       ((uint64_t)64 << 20)
 #define STEP_LEAST_BYTES ((uint64_t)64 << 10)
+
+#define MEMFD_NAME "shmview:own"
 
 /* Others who get a read-only descriptor cannot open the memory again for writing. */
 #define MODE (S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH)
@@ -70,21 +71,21 @@ static int commit_all(int fd, const struct wire_create *create)
     return r;
 }
 
-/* Returns an empty memfd, or -errno. Linux before 6.3 does not know MFD_NOEXEC_SEAL. */
-static int new_memfd(const char *name)
+/* Returns an empty memfd, or -errno. It does not have the name of the segment, because a service
+ * manager that stores the descriptor shows it to all users. Linux before 6.3 does not know
+ * MFD_NOEXEC_SEAL. */
+static int new_memfd(void)
 {
-    char full[LIMIT_NAME_BYTES + 16];
-    snprintf(full, sizeof full, "shmview:%s", name);
-    int fd = memfd_create(full, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+    int fd = memfd_create(MEMFD_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
     if (fd < 0 && errno == EINVAL)
-        fd = memfd_create(full, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        fd = memfd_create(MEMFD_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     return fd < 0 ? -errno : descriptor_lift(fd);
 }
 
 /* Returns a descriptor of the memory, which the caller owns, or an error. */
 static int make_memory(const struct wire_create *create)
 {
-    CLEANUP_FD int fd = new_memfd(create->name);
+    CLEANUP_FD int fd = new_memfd();
     if (fd < 0)
         return fail_errno("memory of a segment", -fd);
     if (ftruncate(fd, (off_t)create->size) || fchmod(fd, MODE) ||

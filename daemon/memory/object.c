@@ -256,9 +256,8 @@ static int create_empty(const struct object *object, uint64_t size, struct stat 
     if (object->kind == OBJECT_FILE)
         return create_file(object->name, ret_st);
     if (placement_is_pool(object->placement))
-        return sealed_create_huge(object->name, placement_object_bytes(object->placement, size),
-                                  ret_st);
-    return sealed_create(object->name, size, object->kind == OBJECT_SEALED_FULLY, ret_st);
+        return sealed_create_huge(placement_object_bytes(object->placement, size), ret_st);
+    return sealed_create(size, object->kind == OBJECT_SEALED_FULLY, ret_st);
 }
 
 int object_create_promised(struct object *object, uint64_t size, uint64_t bytes,

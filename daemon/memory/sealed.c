@@ -19,8 +19,9 @@
 #include "daemon/base/table.h"
 #include "daemon/memory/keeping.h"
 
-/* The kernel accepts names of 249 bytes. */
-#define NAME_BYTES 200
+/* The same for all objects: from systemd 254 on every user can list the descriptors that it stores
+ * for a service, with their names, and the name of a segment is for those who may see it. */
+#define MEMFD_NAME "shmview:sealed"
 /* How long a daemon that ends waits for a keeper or a service manager. */
 #define END_WAIT_NS 2000000000
 /* How long one call gives objects to them. After a keeper has ended there may be thousands. */
@@ -121,13 +122,11 @@ int sealed_mark(int fd, struct stat *ret)
 
 /* Returns an empty memfd that cannot be executed, or -errno; more are further flags. Linux before
  * 6.3 does not know MFD_NOEXEC_SEAL; there fchmod() alone makes it so. */
-static int new_memfd(const char *name, unsigned more)
+static int new_memfd(unsigned more)
 {
-    char full[NAME_BYTES];
-    snprintf(full, sizeof full, "shmview:%s", name);
-    int fd = memfd_create(full, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL | more);
+    int fd = memfd_create(MEMFD_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL | more);
     if (fd < 0 && errno == EINVAL)
-        fd = memfd_create(full, MFD_CLOEXEC | MFD_ALLOW_SEALING | more);
+        fd = memfd_create(MEMFD_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING | more);
     return fd < 0 ? -errno : fd;
 }
 
@@ -255,17 +254,17 @@ int sealed_take_over(int fd, const struct stat *st)
     return 0;
 }
 
-int sealed_create(const char *name, uint64_t bytes, bool fully, struct stat *ret_st)
+int sealed_create(uint64_t bytes, bool fully, struct stat *ret_st)
 {
-    int fd = new_memfd(name, 0);
+    int fd = new_memfd(0);
     return fd < 0 ? fd
                   : complete(fd, bytes, F_SEAL_SHRINK | F_SEAL_GROW | (fully ? F_SEAL_SEAL : 0),
                              ret_st);
 }
 
-int sealed_create_huge(const char *name, uint64_t bytes, struct stat *ret_st)
+int sealed_create_huge(uint64_t bytes, struct stat *ret_st)
 {
-    CLEANUP_FD int fd = new_memfd(name, MFD_HUGETLB | MFD_HUGE_2MB);
+    CLEANUP_FD int fd = new_memfd(MFD_HUGETLB | MFD_HUGE_2MB);
     if (fd < 0)
         return fd;
     /* a shared mapping reserves its pages for the object, also after it is unmapped */

@@ -46,10 +46,9 @@ struct sealed_room sealed_room(void);
 
 /* Creates an object of `bytes` bytes, none of which is committed, with mode 0600. It has
  * F_SEAL_SHRINK and F_SEAL_GROW; if `fully` is true also F_SEAL_SEAL, with which nobody can add
- * another seal. name is for /proc only. Returns a read-write descriptor, which the caller owns, and
- * fills in *ret_st; or -errno: -EMFILE if there is no room. After success the caller owes
- * sealed_take(). */
-int sealed_create(const char *name, uint64_t bytes, bool fully, struct stat *ret_st);
+ * another seal. Returns a read-write descriptor, which the caller owns, and fills in *ret_st; or
+ * -errno: -EMFILE if there is no room. After success the caller owes sealed_take(). */
+int sealed_create(uint64_t bytes, bool fully, struct stat *ret_st);
 
 /* Adds an object that a client has made, which own_check() has accepted with the status st. Takes
  * over fd if this succeeds; the caller owes sealed_take() then. Returns 0; -EEXIST if it is here
@@ -58,7 +57,7 @@ int sealed_take_over(int fd, const struct stat *st);
 
 /* Like sealed_create(), but of huge pages of 2 MiB, which the kernel reserves for it now; `bytes`
  * is a multiple. Returns -ENOSPC if its pool has too few. */
-int sealed_create_huge(const char *name, uint64_t bytes, struct stat *ret_st);
+int sealed_create_huge(uint64_t bytes, struct stat *ret_st);
 
 /* Opens the object again; flags is O_RDONLY or O_RDWR. Returns a descriptor, which the caller owns;
  * -ENOENT if there is no such object; or another -errno. */

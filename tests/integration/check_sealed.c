@@ -279,6 +279,34 @@ END_TEST
 
 /* --- Limits --------------------------------------------------------------- */
 
+/* A service manager that stores the descriptors shows their links to all users. */
+START_TEST(links_do_not_have_the_name)
+{
+    char path[64], link[300];
+    unsigned n = 0;
+    struct shmview_segment *own, *s;
+    struct shmview_create_options options = sealed;
+    begin();
+    s = make_sealed("unheard", BYTES);
+    options.flags = SHMVIEW_OWN_MEMORY;
+    OK(shmview_create(conn, "unheard-own", BYTES, &options, &own));
+    snprintf(path, sizeof path, "/proc/%d/fd", d.pid);
+    DIR *dir = opendir(path);
+    ck_assert_ptr_nonnull(dir);
+    for (struct dirent *e; (e = readdir(dir));) {
+        ssize_t got = readlinkat(dirfd(dir), e->d_name, link, sizeof link - 1);
+        link[got > 0 ? got : 0] = '\0';
+        n += strncmp(link, "/memfd:shmview:", 15) == 0;
+        ck_assert_msg(!strstr(link, "unheard"), "%s", link);
+    }
+    closedir(dir);
+    ck_assert_uint_ge(n, 6); /* three for each segment */
+    drop(own, "unheard-own");
+    drop(s, "unheard");
+    end();
+}
+END_TEST
+
 /* As in a container: docker gives it 64 MiB in /dev/shm. */
 START_TEST(larger_than_dev_shm)
 {
@@ -410,6 +438,7 @@ int main(void)
         SUITE_TEST(slots_beyond_the_first_page_are_committed),
         SUITE_TEST(removed_while_attached),
         SUITE_TEST(backing_is_told),
+        SUITE_TEST(links_do_not_have_the_name),
         SUITE_TEST(larger_than_dev_shm),
         SUITE_TEST(memory_that_is_not_there_is_refused),
         SUITE_TEST(descriptors_that_run_out_are_named),
