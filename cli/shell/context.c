@@ -77,7 +77,6 @@ static const struct hint {
     {SHMVIEW_ERR_NO_SLOT, EXIT_FAILED, "'shmviewctl who' lists their users: one must detach"},
     {SHMVIEW_ERR_NO_LOCK, EXIT_FAILED, "create it without --no-lock"},
     {SHMVIEW_ERR_LOST, EXIT_FAILED, "others may have changed the bytes; try again"},
-    {SHMVIEW_ERR_READ_ONLY, EXIT_FAILED, "its owner can 'shmviewctl chmod'"},
     {SHMVIEW_ERR_TIMED_OUT, EXIT_TIMED_OUT,
      "'shmviewctl who' shows who holds locks; or give --timeout more"},
     {SHMVIEW_ERR_FORMAT, EXIT_FAILED, "FORMATS in shmviewctl(1) has the formats that there are"},

@@ -149,6 +149,9 @@ static int create(struct context *c, struct create_call *call)
     bool stays = call->options.lifetime != SHMVIEW_MANUAL;
     struct shmview_segment *segment;
     int r = shmview_create(c->connection, call->name, call->size, &call->options, &segment);
+    if (r == -SHMVIEW_ERR_NO_SPACE && call->placement.huge == SHMVIEW_HUGE_REQUIRED)
+        return fail_text(c, "%s: 'shmviewctl doctor' shows where huge pages can come from",
+                         shmview_error_text());
     if (r)
         return fail_call(c, r);
     int status = define_all(c, segment, &call->layouts);

@@ -146,7 +146,8 @@ def test_placement(ctl):
     assert ctl("show", "-J", "small").json["placement"].startswith("smaller than a huge page; nodes ")
     assert "smaller than a huge page; nodes" in ctl("list", "--raw", "-o", "PLACEMENT", "small").out.replace("\\x20", " ")
     ctl("create", "all", "1", "--numa", "interleaved")
-    ctl("create", "a", "1", "--huge", "required", status=1, err="requires huge pages: it is smaller than a huge page")
+    ctl("create", "a", "1", "--huge", "required", status=1,
+        err="requires huge pages: it is smaller than a huge page: 'shmviewctl doctor' shows")
     ctl("create", "a", "1", "--huge", "no", status=2, err="huge 'no' is none of wanted, required")
     ctl("create", "a", "1", "--numa", "63", status=2, err="--numa '63' is none of local, interleaved, 0 to 62")
 
