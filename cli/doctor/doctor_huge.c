@@ -2,6 +2,7 @@
 /* Checks where a segment can get huge pages from, and how many nodes the machine has. Nothing here
  * is a fault, because every wish has a fallback: the findings are for users who want more. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/doctor/doctor.h"
@@ -45,18 +46,19 @@ static void check_sealed(struct doctor *d)
 /* Transparent huge pages of files. */
 static void check_files(struct doctor *d)
 {
-    char text[16384], found[64] = "never";
-    if (!doctor_read(d, "/proc/self/mountinfo", false, text, sizeof text))
+    char where[DOCTOR_PATH], found[64] = "never", *line = NULL;
+    size_t room = 0;
+    FILE *mounts = fopen(doctor_path(d, "/proc/self/mountinfo", where), "re");
+    if (!mounts)
         return;
-    for (char *line = text, *next; line; line = next) {
-        next = strchr(line, '\n');
-        if (next)
-            *next++ = '\0';
+    while (getline(&line, &room, mounts) > 0) { /* the last mount there counts */
         const char *option = strstr(line, "huge=");
         if (strstr(line, " /dev/shm ") && strstr(line, " - tmpfs "))
-            snprintf(found, sizeof found, "%.*s", option ? (int)strcspn(option + 5, ",") : 5,
+            snprintf(found, sizeof found, "%.*s", option ? (int)strcspn(option + 5, ",\n") : 5,
                      option ? option + 5 : "never");
     }
+    free(line);
+    fclose(mounts);
     doctor_find(d, DOCTOR_OK, "huge-files",
                 strcmp(found, "never") == 0
                     ? "segments in /dev/shm get no huge pages; 'mount -o remount,huge=advise "

@@ -62,6 +62,23 @@ START_TEST(mounts)
 }
 END_TEST
 
+/* As on a host with many containers. */
+START_TEST(many_mounts)
+{
+    char text[40000];
+    size_t n = 0;
+    begin();
+    while (n < sizeof text - 200)
+        n += (size_t)snprintf(text + n, sizeof text - n,
+                              "9 1 0:9 / /var/lib/containers/%zu rw - overlay overlay rw\n", n);
+    snprintf(text + n, sizeof text - n, "2 1 0:3 / /dev/shm rw - tmpfs tmpfs rw,huge=advise\n");
+    put("/proc/self/mountinfo", text);
+    look(doctor_check_huge);
+    finds("huge-files", DOCTOR_OK, "huge=advise");
+    end();
+}
+END_TEST
+
 START_TEST(nodes)
 {
     begin();
@@ -76,4 +93,4 @@ START_TEST(nodes)
 END_TEST
 
 UNIT_MAIN("cli_doctor_huge", UNIT_TEST(nothing_to_find), UNIT_TEST(pool), UNIT_TEST(transparent),
-          UNIT_TEST(mounts), UNIT_TEST(nodes))
+          UNIT_TEST(mounts), UNIT_TEST(many_mounts), UNIT_TEST(nodes))
