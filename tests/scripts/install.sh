@@ -34,6 +34,9 @@ compgen -G 'usr/share/zsh/*/_shmviewctl' > /dev/null || { echo "no completion fo
 for unit in usr/lib/systemd/*/shmviewd.service; do
     grep -qx "ExecStart=$scratch/usr/bin/shmviewd" "$unit"
 done
+# Both services run the same program, so they allow the same system calls.
+diff <(grep '^SystemCallFilter=' usr/lib/systemd/system/shmviewd.service) \
+    <(grep '^SystemCallFilter=' usr/lib/systemd/user/shmviewd.service)
 # The headers of libshmview-mpi come with it.
 [ -z "$(find usr -name 'libshmview-mpi*.so')" ] || [ -s usr/include/shmview/mpi.h ]
 diff -r -x 'mpi*.h' "${SHMVIEW_SOURCE_DIR:?}/include/shmview" usr/include/shmview
