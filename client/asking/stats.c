@@ -16,9 +16,10 @@
 #include "common/base/util.h"
 #include "common/wire/wire_stats.h"
 
-/* One page: a reply, and the figures that borrow strings from it. */
+/* One page: the figures, and the reply or the text from which they borrow strings. */
 struct page {
     struct reply reply;
+    char *room; /* NULL if the reply has JSON values */
     struct shmview_stats stats;
     struct page *next;
 };
@@ -37,6 +38,7 @@ static void box_free(struct box *box)
         next = p->next;
         wire_stats_deinit(&p->stats);
         reply_deinit(&p->reply);
+        free(p->room);
         free(p);
     }
     free(box->list);
@@ -67,11 +69,27 @@ static int add_segments(struct box *box, const struct shmview_stats *page)
     return 0;
 }
 
+/* Reads the reply of a page. Its usual form is scanned, and other JSON is parsed. Returns 0 or an
+ * error. */
+static int read_page(struct page *page)
+{
+    struct wire_fault fault;
+    CLEANUP_FREE char *text = page->reply.stats;
+    size_t n = page->reply.stats_bytes;
+    page->reply.stats = NULL;
+    page->room = text ? malloc(n + 1) : NULL;
+    if (page->room && wire_stats_scan(text, page->room, n + 1, &page->stats))
+        return 0;
+    if ((text && wire_reply_parse(&page->reply.wire, text, n, &fault)) ||
+        wire_read_stats(page->reply.wire.parameters, &page->stats, &fault))
+        return fail_reply(&fault);
+    return 0;
+}
+
 /* Requests one page. The figures of the instance are those of the last page. Returns 0 or an error;
  * the page belongs to the box as soon as it has a reply. */
 static int ask(struct shmview_connection *c, const struct wire_stats_call *call, struct box *box)
 {
-    struct wire_fault fault;
     struct page *page = calloc(1, sizeof *page);
     if (!page)
         return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
@@ -82,8 +100,9 @@ static int ask(struct shmview_connection *c, const struct wire_stats_call *call,
     }
     page->next = box->pages;
     box->pages = page;
-    if (wire_read_stats(page->reply.wire.parameters, &page->stats, &fault))
-        return fail_reply(&fault);
+    r = read_page(page);
+    if (r)
+        return r;
     box->stats = page->stats;
     return add_segments(box, &page->stats);
 }

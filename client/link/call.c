@@ -19,6 +19,7 @@
 #include "client/link/connection.h"
 #include "common/base/limits.h"
 #include "common/base/util.h"
+#include "common/wire/wire_stats.h"
 
 /* How long a call waits for a daemon that is gone, and how long between two attempts. */
 #define RETURN_TIMEOUT_NS 900000000
@@ -30,6 +31,7 @@ void reply_deinit(struct reply *reply)
 {
     wire_reply_deinit(&reply->wire);
     free(reply->layouts);
+    free(reply->stats);
     frame_descriptors_close(&reply->fds);
 }
 
@@ -217,9 +219,13 @@ int connection_receive(struct shmview_connection *connection, struct reply *repl
                                             &reply->attachment, &layouts);
     if (reply->is_attached && layouts.n > strlen("[]"))
         reply->layouts = strndup(layouts.bytes, layouts.n);
-    if (!reply->is_attached && wire_reply_parse(&reply->wire, text, n, &fault))
-        return connection_unreadable(c, &fault);
-    return 0;
+    if (reply->is_attached)
+        return 0;
+    if (wire_stats_begins(text) && (reply->stats = strdup(text))) {
+        reply->stats_bytes = n;
+        return 0;
+    }
+    return wire_reply_parse(&reply->wire, text, n, &fault) ? connection_unreadable(c, &fault) : 0;
 }
 
 /* Waits for a daemon that is being restarted. A session daemon has no service that restarts it, so

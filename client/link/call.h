@@ -36,14 +36,17 @@ const struct endpoint *connection_endpoint(const struct shmview_connection *conn
 /* A reply and the descriptors that came with it. The caller of connection_call() owns it.
  *
  * The common reply to Attach and Create is read without JSON values, because that takes 0.5 us
- * instead of 11. Then is_attached is set, and segment and attachment have the content. */
+ * instead of 11. Then is_attached is set, and segment and attachment have the content. A reply to
+ * Stats stays text, which stats.c reads without JSON values. */
 struct reply {
-    struct wire_reply wire; /* any other reply; empty if is_attached */
+    struct wire_reply wire; /* any other reply; empty if is_attached, or if there is stats */
     bool is_attached;
     struct shmview_description segment; /* its strings are in room */
     struct wire_attachment attachment;
     char room[LIMIT_NAME_BYTES + 1];
-    char *layouts; /* owned: their text, an array; NULL: none, or no memory */
+    char *stats;        /* owned: the text of a reply to Stats, or NULL */
+    size_t stats_bytes; /* of it, without the NUL */
+    char *layouts;      /* owned: their text, an array; NULL: none, or no memory */
     struct frame_descriptors fds;
     int64_t held; /* the id of the attachment that the reply gives, which held.c has; 0: none */
 };

@@ -4,6 +4,7 @@
  * end of the text matches nothing, so no function compares scan->at with an end. */
 #include "common/json/fields_scan.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define DIGITS_MOST 18 /* any number of 18 digits fits an int64_t */
@@ -33,13 +34,13 @@ static bool scan_int(struct fields_scan *scan, const struct field *f, char *base
 }
 
 /* Returns the bytes of a string without its quotes, or NULL if it has others than printable ASCII,
- * a space or an escape: those are left to json_read(). */
+ * or an escape: those are left to json_read(). */
 static const char *scan_plain(struct fields_scan *scan, size_t *ret_n)
 {
     if (*scan->at != '"')
         return NULL;
     const char *from = ++scan->at;
-    while (*scan->at > ' ' && *scan->at != '"' && *scan->at != '\\' && *scan->at < 0x7f)
+    while (*scan->at >= ' ' && *scan->at != '"' && *scan->at != '\\' && *scan->at < 0x7f)
         scan->at++;
     if (*scan->at != '"')
         return NULL;
@@ -73,6 +74,61 @@ static bool scan_enum(struct fields_scan *scan, const struct field *f, char *bas
     return false;
 }
 
+/* Skips a string without escapes. An escape could hide its end. */
+static bool skip_string(struct fields_scan *scan)
+{
+    const char *at = scan->at + 1;
+    while (*at != '"' && *at != '\\' && *at)
+        at++;
+    scan->at = at + 1;
+    return *at == '"';
+}
+
+/* Counts the objects of the array that comes next, by their brackets only. Returns false if the
+ * array does not end, or has strings with escapes. */
+static bool count_objects(struct fields_scan scan, size_t *ret_n)
+{
+    unsigned depth = 0;
+    *ret_n = 0;
+    do {
+        char c = *scan.at;
+        if (c == '"' ? !skip_string(&scan) : !c)
+            return false;
+        if (c == '"')
+            continue;
+        *ret_n += c == '{' && depth == 1;
+        depth += c == '[' || c == '{';
+        depth -= c == ']' || c == '}';
+        scan.at++;
+    } while (depth);
+    return true;
+}
+
+/* Reads an array of objects into one block, as fields_read() does: pointers, and then structs. */
+static bool scan_list(struct fields_scan *scan, const struct field *f, char *base)
+{
+    size_t n;
+    if (*scan->at != '[' || !count_objects(*scan, &n) || n == 0 || n > (size_t)f->max)
+        return fields_scan_literal(scan, "[]");
+    char *block = calloc(n, sizeof(void *) + f->of_bytes), *array = block + n * sizeof(void *);
+    if (!block)
+        return false;
+    /* stored before it is filled: the caller frees it, and the lists of all its structs */
+    memcpy(base + f->offset, &block, sizeof block);
+    memcpy(base + f->count, &n, sizeof n);
+    for (size_t i = 0; i < n; i++) {
+        char *one = array + i * f->of_bytes;
+        ((void **)(void *)block)[i] = one;
+        if (f->blank)
+            memcpy(one, f->blank, f->of_bytes);
+    }
+    for (size_t i = 0; i < n; i++)
+        if (!fields_scan_literal(scan, i ? "," : "[") ||
+            !fields_scan(scan, f->of, array + i * f->of_bytes))
+            return false;
+    return fields_scan_literal(scan, "]");
+}
+
 static bool scan_value(struct fields_scan *scan, const struct field *f, char *base)
 {
     void *at = base + f->offset;
@@ -91,6 +147,7 @@ static bool scan_value(struct fields_scan *scan, const struct field *f, char *ba
     case FIELD_OBJECT:
         return fields_scan(scan, f->of, at);
     case FIELD_LIST:
+        return scan_list(scan, f, base);
     case FIELD_IDS:
     case FIELD_OBJECTS: /* an array with elements would need memory; leave it to fields_read() */
         return fields_scan_literal(scan, "[]");
@@ -142,16 +199,6 @@ bool fields_scan(struct fields_scan *scan, const struct field *fields, void *ret
 {
     return fields_scan_literal(scan, "{") && fields_scan_members(scan, fields, ret) &&
            fields_scan_literal(scan, "}");
-}
-
-/* Skips a string without escapes. An escape could hide its end. */
-static bool skip_string(struct fields_scan *scan)
-{
-    const char *at = scan->at + 1;
-    while (*at != '"' && *at != '\\' && *at)
-        at++;
-    scan->at = at + 1;
-    return *at == '"';
 }
 
 /* Brackets in strings do not count. */

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/wire/wire_stats.h"
 
+#include <string.h>
+
 #include "common/base/limits.h"
+#include "common/json/fields_scan.h"
 #include "common/json/fields_text.h"
+
+#define REPLY "{\"parameters\":"
 
 static const char *const hold_names[] = {"exclusive", "shared", NULL};
 
@@ -202,13 +207,30 @@ char *wire_stats_call_text(const struct wire_stats_call *call)
 
 char *wire_stats_text(const struct shmview_stats *stats, size_t *ret_bytes)
 {
-    return fields_message("{\"parameters\":", stats_fields, stats, "}", ret_bytes);
+    return fields_message(REPLY, stats_fields, stats, "}", ret_bytes);
 }
 
 int wire_read_stats(const json_t *parameters, struct shmview_stats *ret, struct wire_fault *fault)
 {
     *ret = no_stats;
     return fields_read(parameters, stats_fields, false, ret, fault);
+}
+
+bool wire_stats_scan(const char *text, char *room, size_t room_bytes, struct shmview_stats *ret)
+{
+    struct fields_scan scan = {text, room, room_bytes};
+    *ret = no_stats;
+    if (fields_scan_literal(&scan, REPLY) && fields_scan(&scan, stats_fields, ret) &&
+        fields_scan_literal(&scan, "}") && !*scan.at)
+        return true;
+    wire_stats_deinit(ret);
+    return false;
+}
+
+bool wire_stats_begins(const char *text)
+{
+    static const char head[] = REPLY "{\"instance\":";
+    return strncmp(text, head, sizeof head - 1) == 0;
 }
 
 /* Frees a list of the public struct, whose elements are const for its users. */

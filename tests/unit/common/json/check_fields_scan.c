@@ -71,6 +71,98 @@ START_TEST(scanned)
     ck_assert_int_eq(t.maybe, FIELDS_ABSENT);
     ck_assert(!t.is_there && !t.flag && !t.nick && t.colour == 0);
     ck_assert_str_eq(t.s, "");
+    ck_assert(scan("{'n':1,'flag':false,'s':'a b','leaf':{'n':0}}", &t));
+    ck_assert_str_eq(t.s, "a b");
+}
+END_TEST
+
+struct wood {
+    const struct tree *const *trees;
+    size_t n_trees;
+    int64_t n;
+};
+
+struct tree {
+    const struct leaf *const *leaves;
+    size_t n_leaves;
+    int64_t height;
+};
+
+static const struct leaf blank_leaf = {.n = 4, .s = ""};
+static const struct field tree_fields[] = {
+    {"leaves", FIELD_LIST, false, .offset = offsetof(struct tree, leaves),
+     .count = offsetof(struct tree, n_leaves), .of = leaf_fields, .of_bytes = sizeof(struct leaf),
+     .max = 3, .blank = &blank_leaf},
+    {"height", FIELD_INT, true, .offset = offsetof(struct tree, height), .max = 5},
+    FIELDS_END,
+};
+static const struct field wood_fields[] = {
+    {"trees", FIELD_LIST, true, .offset = offsetof(struct wood, trees),
+     .count = offsetof(struct wood, n_trees), .of = tree_fields, .of_bytes = sizeof(struct tree),
+     .max = 2},
+    {"n", FIELD_INT, false, .offset = offsetof(struct wood, n), .max = 5},
+    FIELDS_END,
+};
+
+static bool scan_wood(const char *text, struct wood *ret)
+{
+    static char room[15];
+    struct fields_scan s = {unit_json(text), room, sizeof room};
+    *ret = (struct wood){.n = 0};
+    return fields_scan(&s, wood_fields, ret) && !*s.at;
+}
+
+static void wood_free(struct wood *w)
+{
+    for (size_t i = 0; w->trees && i < w->n_trees; i++)
+        free((void *)(uintptr_t)w->trees[i]->leaves);
+    free((void *)(uintptr_t)w->trees);
+}
+
+START_TEST(lists_are_scanned)
+{
+    struct wood w;
+    ck_assert(scan_wood("{'trees':[{'leaves':[]},{'leaves':[{'n':1,'s':'[}'},{'n':2}],'height':5}],"
+                        "'n':3}",
+                        &w));
+    ck_assert_uint_eq(w.n_trees, 2);
+    ck_assert_uint_eq(w.trees[0]->n_leaves, 0);
+    ck_assert_int_eq(w.trees[1]->height, 5);
+    ck_assert_uint_eq(w.trees[1]->n_leaves, 2);
+    ck_assert_int_eq(w.trees[1]->leaves[0]->n, 1);
+    ck_assert_str_eq(w.trees[1]->leaves[0]->s, "[}");
+    ck_assert_str_eq(w.trees[1]->leaves[1]->s, ""); /* of the blank */
+    ck_assert_int_eq(w.n, 3);
+    wood_free(&w);
+    ck_assert(scan_wood("{'n':5}", &w));
+    ck_assert_ptr_null(w.trees);
+}
+END_TEST
+
+/* What a refused text has begun can be freed. */
+START_TEST(lists_are_not_scanned)
+{
+    static const char *const texts[] = {
+        "{'trees':[{'leaves':[]},{'leaves':[{'n':1},{'n':6}]}],'n':3}",
+        "{'trees':[{'leaves':[{'n':1},{'n':1},{'n':1},{'n':1}]}],'n':3}",
+        "{'trees':[{'leaves':[]},{'leaves':[]},{'leaves':[]}],'n':3}",
+        "{'trees':[{'leaves':[{'n':1}{'n':1}]}],'n':3}",
+        "{'trees':[{'leaves':[{'n':1},]}],'n':3}",
+        "{'trees':[{'leaves':[,{'n':1}]}],'n':3}",
+        "{'trees':[{'leaves':[1,{'n':1}]}],'n':3}",
+        "{'trees':[{'leaves':[[{'n':1}]]}],'n':3}",
+        "{'trees':[{'leaves':[{'n':1}",
+        "{'trees':[{'leaves':[{'n':1}]]",
+        "{'trees':[{'leaves':[{'n':1}}}",
+        "{'trees':[1],'n':3}",
+        "{'trees':{},'n':3}",
+        "{'trees':[{'leaves':[{'n':1,'s':'\\\"'}]}],'n':3}",
+    };
+    struct wood w;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        ck_assert_msg(!scan_wood(texts[i], &w), "%s", texts[i]);
+        wood_free(&w);
+    }
 }
 END_TEST
 
@@ -110,7 +202,7 @@ START_TEST(not_scanned)
         "{'n':1,'flag':truer,'s':'a','leaf':{'n':1}}",
         "{'n':1,'flag':1,'s':'a','leaf':{'n':1}}",
         "{'n':1,'flag':true,'s':'abcdef','leaf':{'n':1}}",
-        "{'n':1,'flag':true,'s':'a b','leaf':{'n':1}}",
+        "{'n':1,'flag':true,'s':'a\tb','leaf':{'n':1}}",
         "{'n':1,'flag':true,'s':'\\n','leaf':{'n':1}}",
         "{'n':1,'flag':true,'s':'\xc3\xbc','leaf':{'n':1}}",
         "{'n':1,'flag':true,'s':'a",
@@ -152,4 +244,5 @@ START_TEST(arrays_are_skipped)
 }
 END_TEST
 
-UNIT_MAIN("fields_scan", UNIT_TEST(scanned), UNIT_TEST(not_scanned), UNIT_TEST(arrays_are_skipped))
+UNIT_MAIN("fields_scan", UNIT_TEST(scanned), UNIT_TEST(not_scanned), UNIT_TEST(lists_are_scanned),
+          UNIT_TEST(lists_are_not_scanned), UNIT_TEST(arrays_are_skipped))
