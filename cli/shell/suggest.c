@@ -86,8 +86,8 @@ void suggest_print(const struct suggest *s)
 
 void each_segment_name(struct context *c, void *arg, void (*visit)(void *arg, const char *name))
 {
-    const struct shmview_stats_options all = {.struct_bytes = sizeof all,
-                                              .limit = SHMVIEW_STATS_ALL};
+    const struct shmview_stats_options all = {
+        .struct_bytes = sizeof all, .limit = SHMVIEW_STATS_ALL, .brief = 1};
     const struct shmview_stats *stats;
     if (shmview_stats_get(c->connection, &all, &stats))
         return;

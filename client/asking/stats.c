@@ -6,6 +6,7 @@
  * Segments may come and go between two pages. Pages continue after an id, so none is listed twice,
  * and none that stays is missed. */
 #include <stdlib.h>
+#include <string.h>
 
 #include <shmview/stats.h>
 
@@ -15,6 +16,9 @@
 #include "client/link/call.h"
 #include "common/base/util.h"
 #include "common/wire/wire_stats.h"
+
+/* The size of struct shmview_stats_options in versions that had no member brief. */
+#define OPTIONS_FIRST_BYTES offsetof(struct shmview_stats_options, brief)
 
 /* One page: the figures, and the reply or the text from which they borrow strings. */
 struct page {
@@ -118,6 +122,7 @@ static int ask_all(struct shmview_connection *c, const struct shmview_stats_opti
         .names = (const char **)(uintptr_t)o->names,
         .n_names = o->n_names,
         .after = (int64_t)o->after,
+        .detail = o->brief ? WIRE_DETAIL_BRIEF : 0,
     };
     size_t limit = o->n_names ? 0 : o->limit;
     int r;
@@ -137,11 +142,14 @@ int shmview_stats_get(struct shmview_connection *connection,
                       const struct shmview_stats **ret_stats)
 {
     struct shmview_stats_options o = {.struct_bytes = sizeof o};
-    if (options && options->struct_bytes < sizeof o)
+    if (options && options->struct_bytes < OPTIONS_FIRST_BYTES)
         return fail(SHMVIEW_ERR_INVALID, "struct_bytes of the options is %u, must be %zu",
                     options->struct_bytes, sizeof o);
     if (options)
-        o = *options;
+        memcpy(&o, options, options->struct_bytes < sizeof o ? options->struct_bytes : sizeof o);
+    if (o.brief > 1 || o.reserved)
+        return fail(SHMVIEW_ERR_INVALID, "brief is %u, must be 0 or 1; or reserved is not 0",
+                    o.brief);
     if (o.n_names > LIMIT_NAMES || o.after > INT64_MAX)
         return fail(SHMVIEW_ERR_INVALID, "%zu names, the limit is %d; or after is out of range",
                     o.n_names, LIMIT_NAMES);

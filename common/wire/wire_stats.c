@@ -9,6 +9,7 @@
 
 #define REPLY "{\"parameters\":"
 
+static const char *const detail_names[] = {"full", "brief", NULL};
 static const char *const hold_names[] = {"exclusive", "shared", NULL};
 
 /* Rows of the tables below. may_lack: the member is optional. */
@@ -175,6 +176,7 @@ static const struct field call_fields[] = {
      .count = AT(wire_stats_call, n_names), .min = LIMIT_NAME_BYTES, .max = LIMIT_NAMES},
     NUMBER(wire_stats_call, "after", after, true),
     {"limit", FIELD_INT, true, .offset = AT(wire_stats_call, limit), .max = LIMIT_STATS_PAGE},
+    {"detail", FIELD_ENUM, true, .offset = AT(wire_stats_call, detail), .enums = detail_names},
     FIELDS_END,
 };
 

@@ -11,12 +11,16 @@
 
 #include "common/wire/wire_events.h"
 
+#define WIRE_DETAIL_FULL  1 /* the same as 0 */
+#define WIRE_DETAIL_BRIEF 2
+
 /* The parameters of Stats: the segments with these names; or, without names, up to `limit` segments
  * with ids above `after`. */
 struct wire_stats_call {
     const char **names; /* new when decoded: free() */
     size_t n_names;
     int64_t after, limit;
+    int64_t detail; /* 0: absent */
 };
 
 /* The most entries of each list in one reply. */

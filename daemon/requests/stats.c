@@ -34,7 +34,8 @@ struct page {
     const struct shmview_party_stats **party_list;
     char (*commands)[16]; /* of the parties, which point to it */
     size_t n_parties;
-    int64_t end; /* of the turn, CLOCK_MONOTONIC */
+    bool is_brief; /* without what takes a system call for each segment */
+    int64_t end;   /* of the turn, CLOCK_MONOTONIC */
 };
 
 #define PAGE_SEGMENTS 100  /* in one reply */
@@ -123,8 +124,11 @@ static void add_segment(struct page *page, const struct segment *s)
         .owner_deaths = WIRE_ABSENT,
         .label = segment_label(s),
     };
-    add_object(s, w);
-    bool is_seen = control_peek_slots(s, s->n_attachments ? s->slots.high : 0, &peek) == 0;
+    if (!page->is_brief)
+        add_object(s, w);
+    /* without attachments nobody holds the lock */
+    bool is_seen = (s->n_attachments || !page->is_brief) &&
+                   control_peek_slots(s, s->n_attachments ? s->slots.high : 0, &peek) == 0;
     if (is_seen) {
         uint32_t layout = (uint32_t)(peek.control.phase >> 32);
         w->generation = (uint32_t)peek.control.phase;
@@ -274,6 +278,7 @@ void stats_tell(struct request *r, const union wanted *want)
         .parties = parties,
         .party_list = party_list,
         .commands = commands,
+        .is_brief = want->stats.detail == WIRE_DETAIL_BRIEF,
         .end = slice_end(SLICE_NS),
     };
     struct shmview_stats stats = describe_instance(r, &room);

@@ -202,6 +202,12 @@ struct shmview_stats_options {
     size_t n_names;
     /* Only segments with ids above this one: next of the figures before. */
     uint64_t after;
+    /* 1: without the figures for which the daemon must look at the memory of each
+     * segment, which takes most of its time. These are created_us and
+     * resident, and for segments without an attachment generation, layout and
+     * changes. They are not known then. */
+    uint32_t brief;
+    uint32_t reserved; /* 0 */
 };
 
 /* Gets figures. connection, options and all they point to are borrowed for the

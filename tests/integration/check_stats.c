@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Figures: exact where the daemon knows, silent where clients have spoiled what they wrote. */
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -195,6 +196,58 @@ START_TEST(pages)
 }
 END_TEST
 
+/* Brief figures have what holds and waits, and leave out what is found in the memory of segments.
+ */
+START_TEST(brief_figures)
+{
+    static const char *const names[] = {"idle", "used"};
+    struct shmview_stats_options o = {.struct_bytes = sizeof o, .limit = SHMVIEW_STATS_ALL};
+    struct shmview_segment *used = NULL;
+    begin();
+    for (int i = 0; i < 2; i++) {
+        const int64_t shape[] = {1};
+        const struct shmview_view_spec v = {
+            .name = "v", .format = "int32", .ndim = 1, .shape = shape};
+        used = client_create_with(conn, names[i], 5000, SHMVIEW_MANUAL, 0);
+        OK(shmview_define(used, "one", &v, 1));
+        OK(shmview_lock(used));
+        OK(shmview_switch(used, "one"));
+        if (i == 0) {
+            OK(shmview_unlock(used));
+            OK(shmview_detach(used));
+        }
+    }
+    for (o.brief = 0; o.brief < 2; o.brief++) {
+        OK(shmview_stats_get(conn, &o, &stats));
+        ck_assert_uint_eq(stats->n_segments, 2);
+        for (size_t i = 0; i < 2; i++) {
+            const struct shmview_segment_stats *s = stats->segments[i];
+            bool is_left_out = o.brief && i == 0;
+            ck_assert_str_eq(s->name, names[i]);
+            ck_assert_int_eq(s->size, 5000);
+            ck_assert_int_eq(s->layouts, 1);
+            ck_assert_int_eq(s->resident, o.brief ? -1 : 8192);
+            ck_assert(!o.brief || s->created_us < 0);
+            ck_assert_int_eq(s->generation, is_left_out ? -1 : 1);
+            ck_assert_str_eq(s->layout, is_left_out ? "" : "one");
+            ck_assert_int_eq(s->changes, is_left_out ? -1 : 1);
+            ck_assert_uint_eq(s->n_parties, i);
+        }
+        ck_assert_uint_eq(stats->segments[1]->parties[0]->holds, SHMVIEW_EXCLUSIVE);
+        shmview_stats_free(stats);
+    }
+    stats = NULL;
+    REFUSED(shmview_stats_get(conn, &o, &stats), INVALID, "brief is 2");
+    /* a program that was compiled before there was brief */
+    o.struct_bytes = offsetof(struct shmview_stats_options, brief);
+    OK(shmview_stats_get(conn, &o, &stats));
+    ck_assert_int_eq(stats->segments[0]->resident, 8192);
+    OK(shmview_unlock(used));
+    OK(shmview_detach(used));
+    end();
+}
+END_TEST
+
 /* Counted by what was refused, each time. */
 START_TEST(refusals)
 {
@@ -226,6 +279,7 @@ int main(void)
         SUITE_TEST(a_held_lock_and_a_waiter),
         SUITE_TEST(spoiled_control_objects),
         SUITE_TEST(pages),
+        SUITE_TEST(brief_figures),
         SUITE_END,
     };
     return suite_main("stats", tests);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /api/daemon: figures of the daemon, and the caller's quotas.
- * GET /api/segments: a part of the list of segments, or those with given names. */
+ * GET /api/segments: a part of the list of segments, or those with given names. With brief=1
+ * without the columns for which the daemon must look at the memory of each segment. */
 #include <inttypes.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -116,10 +117,11 @@ static void put_users(struct text *t, const struct users *u)
     text_put(t, "}");
 }
 
-static const char columns[] =
-    "[\"id\",\"name\",\"size\",\"resident\",\"attachments\",\"layout\",\"generation\",\"deaths\","
-    "\"owner\",\"lifetime\",\"backing\",\"created_us\",\"is_named\",\"has_lock\",\"holder\","
-    "\"waiters\",\"changes\",\"label\"]";
+/* The columns of a brief answer come first. */
+#define COLUMNS                                                                                    \
+    "\"id\",\"name\",\"label\",\"size\",\"attachments\",\"owner\",\"lifetime\",\"backing\","       \
+    "\"has_lock\",\"deaths\",\"holder\",\"waiters\",\"layout\""
+#define COLUMNS_LOOKED ",\"generation\",\"changes\",\"resident\",\"created_us\""
 
 /* Writes who holds the lock exclusively, as "command (pid)", or null; and how many wait. */
 static void put_lock(struct text *t, const struct shmview_segment_stats *s)
@@ -141,26 +143,28 @@ static void put_lock(struct text *t, const struct shmview_segment_stats *s)
     text_print(t, ",%zu", n_waiters);
 }
 
-static void put_row(struct text *t, const struct shmview_segment_stats *s)
+static void put_row(struct text *t, const struct shmview_segment_stats *s, bool is_brief)
 {
+    /* the daemon has left out the phase; without layouts there is none */
+    bool lacks_phase = is_brief && s->layouts && !s->attachments;
     text_print(t, "[%" PRId64 ",", s->id);
     text_json(t, s->name);
-    text_print(t, ",%" PRId64 ",", s->size);
-    text_json_known(t, s->resident);
-    text_print(t, ",%" PRId64 ",", s->attachments);
-    text_json(t, s->layout);
-    text_put(t, ",");
-    text_json_known(t, s->generation);
-    text_put(t, ",");
-    text_json_known(t, s->owner_deaths);
-    text_print(t, ",%" PRId64 ",%u,%u,", s->owner, s->lifetime, s->backing);
-    text_json_known(t, s->created_us);
-    text_print(t, ",%u,%u,", s->is_named, s->has_lock);
-    put_lock(t, s);
-    text_put(t, ",");
-    text_json_known(t, s->changes);
     text_put(t, ",");
     text_json(t, s->label);
+    text_print(t, ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%u,%u,%u,", s->size, s->attachments,
+               s->owner, s->lifetime, s->backing, s->has_lock);
+    text_json_known(t, s->owner_deaths);
+    text_put(t, ",");
+    put_lock(t, s);
+    text_put(t, ",");
+    text_json(t, lacks_phase ? NULL : s->layout);
+    if (!is_brief) {
+        const int64_t looked[] = {s->generation, s->changes, s->resident, s->created_us};
+        for (size_t i = 0; i < ARRAY_LEN(looked); i++) {
+            text_put(t, ",");
+            text_json_known(t, looked[i]);
+        }
+    }
     text_put(t, "]");
 }
 
@@ -168,16 +172,18 @@ static void put_row(struct text *t, const struct shmview_segment_stats *s)
 static bool read_options(const struct request *q, struct reply *reply,
                          struct shmview_stats_options *o, const char **names)
 {
-    int64_t after = 0, limit = 1000;
+    int64_t after = 0, limit = 1000, brief = 0;
     if (!request_number(q, reply, "after", 0, INT64_MAX, &after) ||
-        !request_number(q, reply, "limit", 1, LIMIT_PAGE_SEGMENTS, &limit))
+        !request_number(q, reply, "limit", 1, LIMIT_PAGE_SEGMENTS, &limit) ||
+        !request_number(q, reply, "brief", 0, 1, &brief))
         return false;
     size_t n = request_texts(q, "name", names, LIMIT_NAMES);
     *o = (struct shmview_stats_options){.struct_bytes = sizeof *o,
                                         .limit = (uint32_t)limit,
                                         .names = names,
                                         .n_names = n,
-                                        .after = (uint64_t)after};
+                                        .after = (uint64_t)after,
+                                        .brief = (uint32_t)brief};
     return true;
 }
 
@@ -196,10 +202,11 @@ void api_segments(const struct request *q, struct reply *reply)
         return;
     }
     struct text *t = &reply->body;
-    text_print(t, "{\"columns\":%s,\"next\":%" PRIu64 ",\"rows\":[", columns, s->next);
+    text_print(t, "{\"columns\":[" COLUMNS "%s],\"next\":%" PRIu64 ",\"rows\":[",
+               o.brief ? "" : COLUMNS_LOOKED, s->next);
     for (size_t i = 0; i < s->n_segments; i++) {
         text_put(t, i ? ",\n" : "\n");
-        put_row(t, s->segments[i]);
+        put_row(t, s->segments[i], o.brief);
         note_user(&users, s->segments[i]->owner);
     }
     text_put(t, "],");
