@@ -156,6 +156,35 @@ const tests = {
     await page.close();
   },
 
+  async "the list comes without late columns, and gets them for visible rows or to sort by them"() {
+    const page = await open("#/", { size: { width: 1700, height: 700 } });
+    const lists = [];
+    page.on("request", (request) => {
+      const query = new URL(request.url()).searchParams;
+      if (request.url().includes("/api/segments") && !query.has("name")) lists.push(query.get("brief"));
+    });
+    await page.reload();
+    await expectText(page, "tbody tr:nth-child(2) td:nth-child(4)", "KiB"); // resident, of the details
+    await page.locator(".scroll").first().evaluate((element) => { element.scrollTop = element.scrollHeight; });
+    await expectText(page, "tbody tr:has-text('seg-119') td:nth-child(4)", "4 KiB");
+    assert.equal(await page.locator("tr.changed").count(), 0, "details are no change");
+    assert.deepEqual(lists, ["1"]);
+    let release;
+    await page.route(/brief=0/, async (route) => {
+      await new Promise((resolve) => { release = resolve; });
+      await route.continue();
+    });
+    await page.getByRole("button", { name: "Created" }).click();
+    await expectText(page, "p.soft", "Created is not known of all yet");
+    await until(() => release, "the request for all columns");
+    release();
+    await expectText(page, "p.soft", /segments$/);
+    await page.locator(".scroll").first().evaluate((element) => { element.scrollTop = 0; });
+    await expectText(page, "tbody tr:nth-child(2)", "seg-119");
+    assert.deepEqual(lists, ["1", "0"]);
+    await page.close();
+  },
+
   async "segments appear and vanish, with markup as text"() {
     const page = await open("#/", { size: { width: 1700, height: 900 } });
     await expectText(page, "tbody", "data");

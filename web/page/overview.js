@@ -8,31 +8,38 @@ import { BACKINGS, LIFETIMES, bytes, count, duration, time } from "./format.js";
 import { Table } from "./table.js";
 
 const PAGE = 10000; // segments of one request
+const SHOW_MS = 300; // between two looks of the user at a list that still grows
+const SOON_MS = 50; // from the moment at which rows without details are visible to a request for them
 const LOOK_MS = 2000; // between two looks at the visible rows and at the figures
 const NAMES = 64; // of one request
 const TOUCHING = new Set(["created", "attached", "detached", "died", "owner_died", "access", "phase"]);
 
+const STATES = new Set(["isBrief", "changed"]); // of a row, beside its figures
+
 const segmentLink = (row) => h("a", { href: `#/segment?${new URLSearchParams({ name: row.name })}` }, row.name);
 
+// isLate: the list comes without it, because the daemon must look for it (docs/WEB.md).
 const COLUMNS = [
   { key: "name", title: "Name", show: segmentLink, width: 14 },
   { key: "label", title: "Label", hint: "A text by the creator", class: "wide", width: 10 },
   { key: "size", title: "Size", kind: "number", show: (row) => bytes(row.size), width: 6 },
-  { key: "resident", title: "Resident", kind: "number", hint: "Memory or swap that the data take", show: (row) => bytes(row.resident), class: "middle", width: 6 },
+  { key: "resident", title: "Resident", kind: "number", hint: "Memory or swap that the data take", isLate: true, show: (row) => (row.isBrief ? "" : bytes(row.resident)), class: "middle", width: 6 },
   { key: "attachments", title: "Attached", kind: "number", hint: "Attachments of all processes", class: "middle", width: 5.5 },
   { key: "holder", title: "Lock", hint: "Who holds the lock exclusively", show: (row) => row.holder || (row.has_lock ? "" : "none"), width: 9 },
   { key: "waiters", title: "Waiting", kind: "number", hint: "Who waits for the lock", class: "middle", width: 5 },
-  { key: "layout", title: "Phase", hint: "The layout that is current", class: "middle", width: 6 },
+  { key: "layout", title: "Phase", hint: "The layout that is current", isLate: true, class: "middle", width: 6 },
   { key: "deaths", title: "Deaths", kind: "number", hint: "Clients that died while they held the lock exclusively", show: (row) => (row.deaths ? h("span", { class: "bad" }, count(row.deaths)) : "0"), class: "middle", width: 5 },
   { key: "user", title: "Owner", class: "wide", width: 5 },
   { key: "lifetime", title: "Lifetime", hint: "When it ends, and what its memory is", show: (row) => [LIFETIMES[row.lifetime], BACKINGS[row.backing]].join(", "), class: "wide", width: 8 },
-  { key: "created_us", title: "Created", kind: "number", show: (row) => (row.created_us ? time(row.created_us) : "unknown"), class: "wide", width: 6 },
+  { key: "created_us", title: "Created", kind: "number", isLate: true, show: (row) => (row.isBrief ? "" : row.created_us ? time(row.created_us) : "unknown"), class: "wide", width: 6 },
 ];
 
-/** Turns an answer into objects. */
-function rowsOf(answer) {
+/** Turns an answer into objects. All have the same members in the same order, which browsers are
+ * quick at. */
+function rowsOf(answer, isBrief) {
   return answer.rows.map((values) => {
-    const row = Object.fromEntries(answer.columns.map((name, i) => [name, values[i]]));
+    const row = { isBrief, changed: false };
+    for (let i = 0; i < values.length; i++) row[answer.columns[i]] = values[i];
     row.user = answer.users[row.owner] || String(row.owner);
     return row;
   });
@@ -63,7 +70,8 @@ function figures(daemon) {
   return facts(list);
 }
 
-/** The state of the page: all rows by id, and what must be asked for. */
+/** The state of the page: all rows by id, and what must be asked for. A list comes without its late
+ * columns at first. Visible rows get them by name; and all rows, if the user sorts or filters by one. */
 class Overview {
   constructor(table, counter) {
     this.table = table;
@@ -71,60 +79,91 @@ class Overview {
     this.rows = new Map();
     this.touched = new Set();
     this.loading = null;
+    this.words = []; // of the filter
+    this.soon = 0;
+  }
+
+  /** The late column that decides what is shown, and is not known of all rows; or undefined. */
+  missing() {
+    const late = COLUMNS.filter(({ key, isLate }) => isLate && (key === this.table.sort.key || (key === "layout" && this.words.length)));
+    return late.find(({ key }) => this.table.rows.some((row) => row.isBrief && (row[key] === null || row[key] === undefined)));
   }
 
   arrange() {
     this.table.rows = [...this.rows.values()];
     this.table.arrange();
-    const [shown, all] = [this.table.shown.length, this.rows.size];
-    say(this.counter, shown === all ? `${count(all)} segments` : `${count(shown)} of ${count(all)} segments`, "soft");
+    this.tell();
   }
 
-  /** Gets all segments, page by page, and shows each page as it comes. */
+  /** Says how many there are, and whether the order or the filter lacks a column. */
+  tell() {
+    const [shown, all, missing] = [this.table.shown.length, this.rows.size, this.missing()];
+    const text = shown === all ? `${count(all)} segments` : `${count(shown)} of ${count(all)} segments`;
+    say(this.counter, missing ? `${text}: ${missing.title} is not known of all yet` : text, "soft");
+  }
+
+  /** Gets the column that the order or the filter lacks. */
+  complete() {
+    this.tell();
+    if (this.missing()) this.reload();
+  }
+
+  /** Gets all segments, page by page. A list that still grows is shown from time to time. */
   async load() {
     const seen = new Map();
-    for (let after = 0, more = true; more;) {
-      const answer = await get("/api/segments", { after, limit: PAGE });
-      for (const row of rowsOf(answer)) seen.set(row.id, row);
-      after = answer.next;
-      more = after !== 0;
-      if (more && seen.size > this.rows.size) {
+    const isBrief = !this.missing();
+    const ask = (after) => get("/api/segments", { after, limit: PAGE, brief: Number(isBrief) });
+    let shown = -Infinity;
+    for (let asked = ask(0); asked;) {
+      const answer = await asked;
+      asked = answer.next ? ask(answer.next) : null; // comes while the rows are made
+      for (const row of rowsOf(answer, isBrief)) seen.set(row.id, row);
+      if (asked && seen.size > this.rows.size && performance.now() - shown > SHOW_MS) {
         this.rows = new Map(seen);
         this.arrange();
+        shown = performance.now();
       }
     }
     this.rows = seen;
     this.table.elements.clear();
-    this.arrange();
   }
 
   reload() {
-    this.loading = this.loading || this.load().catch(() => {}).finally(() => { this.loading = null; });
+    this.loading = this.loading || this.load().catch(() => {}).finally(() => {
+      this.loading = null;
+      this.arrange();
+    });
+  }
+
+  /** Asks for visible rows that have no details yet. */
+  lookSoon() {
+    if (this.soon || !this.table.visible().some((row) => row.isBrief)) return;
+    this.soon = setTimeout(() => {
+      this.soon = 0;
+      this.look().catch(() => {});
+    }, SOON_MS);
   }
 
   /** Asks again for the rows that events have named, and for the visible ones. */
   async look() {
-    const names = [...new Set([...this.touched, ...this.table.visible().map((row) => row.name)])].slice(0, NAMES);
+    this.complete();
+    const visible = this.table.visible().sort((a, b) => b.isBrief - a.isBrief).map((row) => row.name);
+    const names = [...new Set([...this.touched, ...visible])].slice(0, NAMES);
     for (const name of names) this.touched.delete(name);
     if (!names.length) return;
-    const changed = [];
-    let isNew = false;
-    for (const row of rowsOf(await get("/api/segments", { name: names }))) {
-      const old = this.rows.get(row.id);
-      if (old && Object.keys(row).every((key) => old[key] === row[key])) {
-        if (old.changed) changed.push(row.id);
-        old.changed = false;
-        continue;
-      }
-      isNew = isNew || !old;
-      row.changed = true;
-      this.rows.set(row.id, row);
-      changed.push(row.id);
+    let [anyChanged, anyDrawn] = [false, false];
+    for (const row of rowsOf(await get("/api/segments", { name: names }), false)) {
+      const old = this.rows.get(row.id) || row;
+      const ignored = old.isBrief ? "layout" : "";
+      row.changed = old === row || Object.keys(old).some((key) => !STATES.has(key) && key !== ignored && old[key] !== row[key]);
+      anyChanged ||= row.changed;
+      if (!row.changed && !old.changed && !old.isBrief) continue;
+      anyDrawn = true;
+      this.table.elements.delete(row.id);
+      this.rows.set(row.id, Object.assign(old, row));
     }
-    if (changed.length) {
-      for (const id of changed) this.table.elements.delete(id);
-      if (isNew || changed.length) this.arrange();
-    }
+    if (anyChanged) this.arrange();
+    else if (anyDrawn) this.table.draw();
   }
 
   handle(event) {
@@ -145,19 +184,21 @@ export function overview({ main }) {
   const counter = h("p", { class: "soft", role: "status" });
   const search = h("input", { type: "search", placeholder: "name, label, phase, process", id: "filter" });
   const locked = h("input", { type: "checkbox", id: "locked" });
-  const table = new Table({ columns: COLUMNS, label: "Segments", sort: { key: "name", down: false } });
+  const table = new Table({ columns: COLUMNS, label: "Segments", sort: { key: "name", down: false }, onSort: () => state.complete(), onDraw: () => state.lookSoon() });
   const state = new Overview(table, counter);
   const list = eventList("Events");
 
   function refilter() {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    state.words = words;
     table.filter = (row) => {
       if (locked.checked && !row.holder) return false;
-      const text = `${row.name} ${row.label} ${row.layout} ${row.holder || ""} ${row.user}`.toLowerCase();
+      const text = `${row.name} ${row.label} ${row.layout || ""} ${row.holder || ""} ${row.user}`.toLowerCase();
       return words.every((word) => text.includes(word));
     };
     table.element.scrollTop = 0;
     state.arrange();
+    state.complete();
   }
   search.addEventListener("input", refilter);
   locked.addEventListener("change", refilter);
@@ -171,7 +212,7 @@ export function overview({ main }) {
     events({ handle: (event) => { list.add(event); state.handle(event); } }),
     repeat(LOOK_MS, async () => { fill(top, figures(await get("/api/daemon"))); }),
     repeat(LOOK_MS, () => state.look()),
-    () => table.end(),
+    () => { clearTimeout(state.soon); table.end(); },
   ];
   return () => ends.forEach((end) => end());
 }

@@ -16,10 +16,11 @@ function compare(a, b) {
 /** columns: {key, title, hint, kind: "text" or "number", show(row) gives a text or a node,
  * width in rem, class}. rows are objects with an id. */
 export class Table {
-  constructor({ columns, label, sort, onSort }) {
+  constructor({ columns, label, sort, onSort, onDraw }) {
     this.columns = columns;
     this.sort = sort; // {key, down}
-    this.onSort = onSort;
+    this.onSort = onSort; // after the user has sorted
+    this.onDraw = onDraw; // after other rows may be visible
     this.rows = [];
     this.shown = [];
     this.filter = () => true;
@@ -53,8 +54,8 @@ export class Table {
   toggle(column) {
     const same = this.sort.key === column.key;
     this.sort = { key: column.key, down: same ? !this.sort.down : column.kind === "number" };
-    this.onSort?.(this.sort);
     this.arrange();
+    this.onSort?.();
   }
 
   /** Sorts and filters again: call it after rows or the filter have changed. */
@@ -116,6 +117,7 @@ export class Table {
     const focused = document.activeElement;
     fill(this.body, this.above, ...elements, this.below);
     if (focused && focused !== document.activeElement && this.body.contains(focused)) focused.focus();
+    this.onDraw?.();
   }
 
   make(row) {
