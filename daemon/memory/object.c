@@ -23,7 +23,7 @@
 #define COMMIT_STEP_BYTES ((uint64_t)64 << 20)
 /* Allocations up to this size use a measurement that is at most SPACE_HOLDS_NS old, until 1/32 of
  * what it found has been handed out. */
-#define SPACE_SMALL_BYTES ((uint64_t)1 << 20)
+#define SPACE_SMALL_BYTES ((uint64_t)16 << 20)
 #define SPACE_HOLDS_NS    100000000
 #define SPACE_HOLDS_PART  32
 /* From this size on a thread frees the memory. Freeing it on the loop would take as long as an

@@ -209,7 +209,7 @@ START_TEST(side_by_side)
 }
 END_TEST
 
-#define LARGE (2 << 20) /* large enough to read the figures each time */
+#define LARGE (17 << 20) /* large enough to read the figures each time */
 
 /* Without the figures the kernel decides. */
 START_TEST(figures_that_cannot_be_had)
