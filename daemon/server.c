@@ -32,7 +32,7 @@
 
 /* A client holds a socket, a pidfd and a bell. */
 #define DESCRIPTORS_PER_CONNECTION 3
-#define DESCRIPTORS_OF_OURS        64    /* libuv, objects being made */
+#define DESCRIPTORS_OF_OURS        64    /* libuv, objects being made or freed */
 #define SEALED_PART                4     /* of what is left for connections: a quarter */
 #define DESCRIPTORS_AT_ONCE        16384 /* 128 KiB of the kernel's memory */
 #define REPAIR_MS                  500   /* from one check of all segments to the next one */
@@ -383,6 +383,8 @@ static void make_declared(struct server *s)
 static int init_alarms(struct server *s)
 {
     int r = throttle_init(&s->throttle, &s->loop, &s->state.quota);
+    if (r == 0)
+        r = discard_collect();
     if (r == 0)
         r = turns_init(&s->turns, &s->loop);
     if (r == 0)

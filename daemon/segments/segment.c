@@ -89,10 +89,13 @@ struct segment *segment_free(struct segment *segment)
 {
     if (!segment)
         return NULL;
-    /* Close the descriptors before the objects are removed: closing the last descriptor of a
-     * removed object frees its memory, and a thread must do that (discard.h). */
+    /* A large object has another descriptor, with which a thread frees it (object_remove()). A
+     * sealed one has no name that could be removed: it is gone when its descriptors are closed. */
     segment->n_attachments = 0;
-    use_abandon(segment->use);
+    if (segment->sealed)
+        use_abandon(segment->use);
+    else
+        use_discard(segment->use);
     segment_remove_objects(segment);
     segment_abandon(segment);
     return NULL;

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "common/base/util.h"
+#include "daemon/memory/discard.h"
 #include "daemon/segments/segment_repair.h"
 
 #define CONTROL_BYTES_STEP 4096
@@ -71,6 +72,20 @@ void use_abandon(struct segment_use *use)
     use->cached = false;
     use_close(use);
     use_end(use);
+}
+
+void use_discard(struct segment_use *use)
+{
+    for (int i = 0; use && i < N_USE_DESCRIPTORS; i++) {
+        if (use->fds[i] >= 0)
+            discard_soon(use->fds[i], NULL, 0);
+        use->fds[i] = -1;
+    }
+    if (use && use->live) {
+        discard_soon(-1, use->live, sizeof *use->live);
+        use->live = NULL;
+    }
+    use_abandon(use);
 }
 
 /* Makes this the segment that was attached last. If there are too many then, abandons the use of

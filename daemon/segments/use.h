@@ -54,6 +54,10 @@ void use_close(struct segment_use *use);
  * client is attached. use may be NULL. */
 void use_abandon(struct segment_use *use);
 
+/* Like use_abandon(), for a segment whose objects are removed next: a thread closes the descriptors
+ * (discard.h), and frees the memory with them. */
+void use_discard(struct segment_use *use);
+
 /* Opens the object if it is not open. Returns a descriptor, which use owns; or -errno. */
 int use_open(struct segment_use *use, enum use_descriptor which);
 

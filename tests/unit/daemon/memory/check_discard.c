@@ -4,6 +4,7 @@
 #include "unit/unit.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 
 #include "daemon/memory/discard.h"
 
@@ -137,5 +138,90 @@ START_TEST(another_thread)
 }
 END_TEST
 
+static void begin_to_collect(void)
+{
+    begin();
+    ck_assert_int_eq(discard_collect(), 0);
+}
+
+static void close_handle(uv_handle_t *handle, void *arg)
+{
+    (void)arg;
+    uv_close(handle, NULL);
+}
+
+/* Like end(), for a loop that collects small objects. */
+static void end_all(void)
+{
+    uv_walk(&loop, close_handle, NULL);
+    end();
+}
+
+/* Runs the loop until the other end is closed. */
+static void await_end(int fd)
+{
+    while (!ended(fd))
+        uv_run(&loop, UV_RUN_ONCE);
+    close(fd);
+}
+
+/* Small ones are collected: none is closed before the loop runs. */
+START_TEST(soon)
+{
+    int others[3];
+    begin_to_collect();
+    for (int i = 0; i < 3; i++)
+        discard_soon(pipe_end(&others[i]), NULL, 0);
+    for (int i = 0; i < 3; i++)
+        ck_assert(!ended(others[i]));
+    for (int i = 0; i < 3; i++)
+        await_end(others[i]);
+    end_all();
+}
+END_TEST
+
+/* Many are handed over before their time has come, and only some wait. */
+START_TEST(very_many_soon)
+{
+    int others[600];
+    begin_to_collect();
+    for (int i = 0; i < 600; i++)
+        discard_soon(pipe_end(&others[i]), NULL, 0);
+    unsigned n_open = 0;
+    for (int i = 0; i < 600; i++)
+        n_open += !ended(others[i]);
+    ck_assert_uint_le(n_open, 32); /* no more wait for a thread */
+    for (int i = 0; i < 600; i++)
+        await_end(others[i]);
+    end_all();
+}
+END_TEST
+
+/* Memory that is wanted now, and the end of the loop, do not wait. */
+START_TEST(soon_is_now)
+{
+    int others[2];
+    const size_t page = 4096;
+    begin_to_collect();
+    void *map = mmap(NULL, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    discard_soon(pipe_end(&others[0]), map, page);
+    ck_assert_int_eq(msync(map, page, MS_ASYNC), 0);
+    ck_assert(discard_settle());
+    ck_assert_int_eq(msync(map, page, MS_ASYNC), -1);
+    ck_assert(ended(others[0]));
+    ck_assert(!discard_settle());
+    discard_soon(pipe_end(&others[1]), NULL, 0);
+    uv_walk(&loop, close_handle, NULL);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    ck_assert(!ended(others[1]));
+    discard_init(NULL);
+    ck_assert(ended(others[1]));
+    ck_assert_int_eq(uv_loop_close(&loop), 0);
+    close(others[0]);
+    close(others[1]);
+}
+END_TEST
+
 UNIT_MAIN("discard", UNIT_TEST(at_once_without_a_loop), UNIT_TEST(by_the_loop), UNIT_TEST(settle),
-          UNIT_TEST(many_settle), UNIT_TEST(another_thread))
+          UNIT_TEST(many_settle), UNIT_TEST(another_thread), UNIT_TEST(soon),
+          UNIT_TEST(very_many_soon), UNIT_TEST(soon_is_now))
