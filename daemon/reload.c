@@ -7,6 +7,7 @@
 #include "common/base/util.h"
 #include "daemon/base/log.h"
 #include "daemon/base/notify.h"
+#include "daemon/memory/pool.h"
 #include "daemon/requests/declared.h"
 
 /* Keeps an error that was found on the thread, because only the loop may log. */
@@ -64,6 +65,7 @@ static void was_read(uv_work_t *work, int status)
         state->config = STEAL(reload->config);
         state->quota.limits = &state->config->limits;
         log_set_level(state->config->log_level);
+        pool_limit(state->config->pool_bytes);
         state->declared.arg = reload;
         declared_start(state);
     } else {

@@ -19,6 +19,7 @@
 #include "daemon/clients/tally.h"
 #include "daemon/memory/discard.h"
 #include "daemon/memory/keeping.h"
+#include "daemon/memory/pool.h"
 #include "daemon/memory/sealed.h"
 #include "daemon/recovery.h"
 #include "daemon/requests/creation.h"
@@ -27,11 +28,13 @@
 #include "daemon/requests/methods.h"
 #include "daemon/requests/monitor.h"
 #include "daemon/requests/permit.h"
+#include "daemon/segments/ready.h"
 #include "daemon/segments/segment_repair.h"
 #include "daemon/segments/use.h"
 
 /* A client holds a socket, a pidfd and a bell. */
 #define DESCRIPTORS_PER_CONNECTION 3
+#define READY_DESCRIPTORS          512   /* at most, of objects that are made ahead */
 #define DESCRIPTORS_OF_OURS        64    /* libuv, objects being made or freed */
 #define SEALED_PART                4     /* of what is left for connections: a quarter */
 #define DESCRIPTORS_AT_ONCE        16384 /* 128 KiB of the kernel's memory */
@@ -282,6 +285,7 @@ static void server_stop(struct server *s)
         return;
     s->stopping = true;
     atomic_store(&s->state.declared.cancel, true);
+    pool_stop();
     notify_stopping();
     door_close(&s->door);
     listener_close(&s->listener);
@@ -342,13 +346,15 @@ static void enlarge_descriptor_table(unsigned n)
 
 /* Divides the descriptors among their uses, so that none can take those of another. A sixteenth
  * each is for segments that were attached lately, for watches, and for pidfds of clients without a
- * connection. Of the rest a quarter is for sealed objects, and all other are for connections. */
+ * connection; of the first the pool has half, 512 at most. Of the rest a quarter is for sealed
+ * objects, and all other are for connections. */
 static void share_descriptors(struct server *s)
 {
     unsigned n = raise_descriptor_limit();
     enlarge_descriptor_table(n);
     unsigned ours = n / 16 * 3 + DESCRIPTORS_OF_OURS, rest = n > 2 * ours ? n - ours : 0;
-    s->state.registry.home.max_recent = n / 16 / N_USE_DESCRIPTORS;
+    s->max_ready = n / 32 < READY_DESCRIPTORS ? n / 32 : READY_DESCRIPTORS;
+    s->state.registry.home.max_recent = (n / 16 - s->max_ready) / N_USE_DESCRIPTORS;
     s->state.registry.home.max_watches = n / 16 / 2;
     s->max_watched = n / 16;
     unsigned sealed = rest ? rest / SEALED_PART : n / 16;
@@ -378,6 +384,13 @@ static void make_declared(struct server *s)
     declared_start(&s->state);
     while (s->state.declared.n_pending)
         uv_run(&s->loop, UV_RUN_ONCE);
+}
+
+static int start_pool(struct server *s)
+{
+    int r = pool_init(&s->loop, &ready_maker, s->max_ready);
+    pool_limit(s->state.config->pool_bytes);
+    return r;
 }
 
 static int init_alarms(struct server *s)
@@ -439,6 +452,8 @@ int server_init(struct server *server, const struct listener *listener,
         r = recovery_run(&server->state);
     if (r == 0)
         make_declared(server);
+    if (r == 0 && !server->stopping)
+        r = start_pool(server);
     if (r == 0 && !server->stopping)
         r = door_open(&server->door);
     if (r == 0 && !server->stopping)

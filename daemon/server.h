@@ -35,6 +35,7 @@ struct server {
     struct door door;
     struct notify notify;
     unsigned idle_exit;   /* as in struct options */
+    unsigned max_ready;   /* descriptors for objects that are made ahead */
     unsigned max_watched; /* clients without a connection that are watched by a pidfd */
     bool stopping;
     bool keeps; /* segments stay for the next daemon */

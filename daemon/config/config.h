@@ -52,6 +52,7 @@ struct config {
     struct quota_limits limits;
     uint32_t default_mode;       /* of a segment whose creator names no mode */
     int64_t default_backing;     /* enum shmview_backing; of one whose creator names none */
+    uint64_t pool_bytes;         /* of objects that are made ahead (pool.h), at most; 0: none */
     struct config_people create; /* users who may create segments, besides administrators */
     bool has_admin_group;
     uint32_t admin_group;        /* members are administrators, as root is */
@@ -62,8 +63,8 @@ struct config {
     struct formats formats; /* owns the formats of the layouts */
 };
 
-/* Returns the configuration that holds if there is no file: no limits except for layouts, mode
- * 0600, every user may create segments, and only root is an administrator. The caller owes
+/* Returns the configuration that holds if there is no file: no limits except for layouts, no pool,
+ * mode 0600, every user may create segments, and only root is an administrator. The caller owes
  * config_free(). Returns NULL if memory is short. */
 struct config *config_new(void);
 

@@ -184,6 +184,25 @@ static void read_quota_bytes(struct config_reader *reader, const json_t *value, 
                              "or \"unlimited\"");
 }
 
+/* Reads the most bytes of the pool. */
+static void read_pool(struct config_reader *reader, const json_t *value, void *at)
+{
+    uint64_t *ret = at;
+    int r = -EINVAL;
+    if (json_is_integer(value)) {
+        json_int_t n = json_integer_value(value);
+        r = n >= 0 && n <= (json_int_t)LIMIT_SEGMENT_BYTES ? 0 : -ERANGE;
+        *ret = (uint64_t)n;
+    } else if (json_is_string(value)) {
+        r = config_parse_size(json_string_value(value), reader->memory, ret);
+    }
+    if (r == -ERANGE)
+        config_fault(reader, "must be 0 to %" PRIu64 " bytes, or 1%% to 100%%",
+                     LIMIT_SEGMENT_BYTES);
+    else if (r)
+        config_fault(reader, "must be a number of bytes, or a string like \"64MiB\" or \"1%%\"");
+}
+
 static void read_quota_count(struct config_reader *reader, const json_t *value, void *at)
 {
     uint64_t *ret = at;
@@ -339,6 +358,7 @@ void config_reader_add(struct config_reader *reader, const char *file, const cha
         {"create", read_create, offsetof(struct config, create), false},
         {"admin_group", read_admin_group, 0, false},
         {"log_level", read_log_level, offsetof(struct config, log_level), false},
+        {"pool", read_pool, offsetof(struct config, pool_bytes), false},
         {"segments", config_read_segments, 0, false},
         {.name = NULL},
     };

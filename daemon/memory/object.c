@@ -17,6 +17,7 @@
 #include "daemon/memory/directory.h"
 #include "daemon/memory/discard.h"
 #include "daemon/memory/placement.h"
+#include "daemon/memory/pool.h"
 #include "daemon/memory/sealed.h"
 
 /* How much is committed between two tests of *cancel, in about 20 ms. */
@@ -149,6 +150,7 @@ struct object_space object_space(enum object_kind kind)
     pthread_mutex_lock(&promise_lock);
     struct object_space space = space_left(kind, 0);
     pthread_mutex_unlock(&promise_lock);
+    space.free += pool_bytes(); /* a creation that needs them drains the pool */
     return space;
 }
 
@@ -176,6 +178,8 @@ int object_promise(enum object_kind kind, uint64_t bytes, struct object_space *r
 {
     bool fits = try_promise(kind, bytes, ret_space);
     if (!fits && discard_settle()) /* memory of removed objects may have become free */
+        fits = try_promise(kind, bytes, ret_space);
+    if (!fits && pool_drain())
         fits = try_promise(kind, bytes, ret_space);
     return fits ? 0 : -ENOSPC;
 }

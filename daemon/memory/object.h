@@ -49,7 +49,7 @@ struct placement;
 struct object_space {
     /* the least of: free space of /dev/shm, which does not count for sealed objects; free memory
      * and swap of the machine; free memory of the control groups. Less what was promised and is not
-     * committed yet. */
+     * committed yet. What pool.h has made ahead counts as free. */
     uint64_t free;
     /* the size of /dev/shm, or for sealed objects of memory and swap; or of the control group, if
      * that is less */
@@ -64,14 +64,15 @@ struct object_space object_space(enum object_kind kind);
 uint64_t object_count_free(void);
 
 /* Promises bytes for several objects of which the caller wants all or none, or for a creation in
- * steps. If there is too little memory, waits for memory that discard.c is freeing. Returns 0, or
+ * steps. If there is too little memory, waits for memory that discard.c is freeing, and drains the
+ * pool (pool.h), so no thread that makes things for the pool may call this. Returns 0, or
  * -ENOSPC with *ret_space filled.
  *
  * The caller owes each promised byte to object_create_promised(), object_commit_promised() or
  * object_unpromise(). The first two settle their part of the promise also when they fail. Any
  * thread. */
 int object_promise(enum object_kind kind, uint64_t bytes, struct object_space *ret_space);
-/* Like object_promise(), but does not wait for memory that is being freed. Returns 0 or -EAGAIN. */
+/* Like object_promise(), but neither waits nor drains the pool. Returns 0 or -EAGAIN. */
 int object_promise_now(enum object_kind kind, uint64_t bytes);
 /* Creates the object called object->name, of object->kind, with `bytes` of zeroed, committed
  * memory, which were promised, and sets its device and inode. A sealed object has `size` bytes at

@@ -23,6 +23,7 @@
 #include "daemon/requests/own_memory.h"
 #include "daemon/requests/permit.h"
 #include "daemon/segments/events.h"
+#include "daemon/segments/ready.h"
 
 /* The largest segment that the loop allocates. That takes some 50 us, as long as a few requests. */
 #define SMALL_BYTES ((uint64_t)128 << 10)
@@ -335,13 +336,16 @@ static void job_start(struct job *job)
     task_add(&job->task);
 }
 
-/* Creates a small segment on the loop. Returns false if a thread must do it: because the segment is
- * large or has a placement, because the client does not attach it, or because memory must be waited
- * for. */
+/* Creates a segment on the loop, if it is small or has its data already. Returns false if a thread
+ * must do it: because the segment is large or has a placement, because the client does not attach
+ * it, or because memory must be waited for. */
 static bool create_now(struct job *job, struct answer *answer)
 {
-    const struct segment *s = job->segment;
-    if (!job->access || s->placement || (s->size > SMALL_BYTES && !s->own))
+    struct segment *s = job->segment;
+    if (!job->access || s->placement)
+        return false;
+    ready_give(s);
+    if (s->size > SMALL_BYTES && !s->inodes[DATA])
         return false;
     job->result = segment_allocate_now(job->segment);
     if (job->result == -EAGAIN)

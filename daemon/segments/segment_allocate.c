@@ -125,12 +125,12 @@ static int begin(struct segment *segment, uint64_t first, const atomic_bool *can
 
 /* Promises the memory of the lock, for a segment that has its data already. Without a lock it does
  * not measure, which takes as long as the creation. Returns 0 or -errno. */
-static int begin_own(struct segment *segment, struct object_space *ret_space)
+static int begin_rest(struct segment *segment, struct object_space *ret_space)
 {
     uint64_t bytes = segment->lock ? LOCK_BYTES : 0;
     int r = bytes == 0  ? 0
-            : ret_space ? object_promise(OBJECT_SEALED, bytes, ret_space)
-                        : object_promise_now(OBJECT_SEALED, bytes);
+            : ret_space ? object_promise(kind_of(segment), bytes, ret_space)
+                        : object_promise_now(kind_of(segment), bytes);
     if (r)
         return r;
     r = use_begin(segment);
@@ -154,9 +154,10 @@ static int go_on(struct segment *segment, uint64_t from, uint64_t bytes, const a
 static int allocate_some(struct segment *segment, const atomic_bool *cancel, uint64_t *done,
                          struct object_space *ret_space)
 {
+    bool has_data = *done == 0 && segment->inodes[DATA];
     uint64_t left = segment->size - *done;
-    uint64_t step = left < SEGMENT_STEP_BYTES || segment->own ? left : SEGMENT_STEP_BYTES;
-    int r = segment->own ? begin_own(segment, ret_space)
+    uint64_t step = left < SEGMENT_STEP_BYTES || has_data ? left : SEGMENT_STEP_BYTES;
+    int r = has_data     ? begin_rest(segment, ret_space)
             : *done == 0 ? begin(segment, step, cancel, ret_space)
                          : go_on(segment, *done, step, cancel);
     if (r)

@@ -29,6 +29,7 @@ START_TEST(nothing_is_said)
     ck_assert(c->create.everybody && c->create.n_entries == 0);
     ck_assert(!c->has_admin_group);
     ck_assert_int_eq(c->log_level, LOG_INFO);
+    ck_assert_uint_eq(c->pool_bytes, 0);
     ck_assert_uint_eq(c->n_segments, 0);
     config_free(c);
 }
@@ -51,6 +52,26 @@ START_TEST(scalars)
     ck_assert_uint_eq(c->admin_group, 2001);
     ck_assert_int_eq(c->log_level, LOG_WARNING);
     config_free(c);
+}
+END_TEST
+
+START_TEST(pool)
+{
+    static const struct {
+        const char *text;
+        uint64_t bytes;
+    } sizes[] = {{"{'pool':0}", 0},
+                 {"{'pool':4096}", 4096},
+                 {"{'pool':'1MiB'}", 1 << 20},
+                 {"{'pool':'5%'}", 50000}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct config *c = reads(sizes[i].text);
+        ck_assert_uint_eq(c->pool_bytes, sizes[i].bytes);
+        config_free(c);
+    }
+    refuses("{'pool':-1}", "f:1: pool must be 0 to 72057594037927936 bytes, or 1% to 100%\n");
+    refuses("{'pool':true}",
+            "f:1: pool must be a number of bytes, or a string like \"64MiB\" or \"1%\"\n");
 }
 END_TEST
 
@@ -358,9 +379,9 @@ START_TEST(many_errors)
 }
 END_TEST
 
-UNIT_MAIN("config_reader", UNIT_TEST(nothing_is_said), UNIT_TEST(scalars), UNIT_TEST(who_creates),
-          UNIT_TEST(declared), UNIT_TEST(later_files_override_and_add), UNIT_TEST(syntax),
-          UNIT_TEST(unknown_keys), UNIT_TEST(wrong_types), UNIT_TEST(out_of_range),
-          UNIT_TEST(people), UNIT_TEST(segments), UNIT_TEST(layouts),
+UNIT_MAIN("config_reader", UNIT_TEST(nothing_is_said), UNIT_TEST(scalars), UNIT_TEST(pool),
+          UNIT_TEST(who_creates), UNIT_TEST(declared), UNIT_TEST(later_files_override_and_add),
+          UNIT_TEST(syntax), UNIT_TEST(unknown_keys), UNIT_TEST(wrong_types),
+          UNIT_TEST(out_of_range), UNIT_TEST(people), UNIT_TEST(segments), UNIT_TEST(layouts),
           UNIT_TEST(everything_is_limited), UNIT_TEST(many_segments), UNIT_TEST(many_people),
           UNIT_TEST(many_errors))
