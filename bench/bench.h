@@ -66,6 +66,7 @@ struct instance {
     char program[PATH_MAX];
     pid_t daemon;
     unsigned descriptors; /* its limit of open descriptors; 0: that of this process */
+    bool pool;            /* it makes objects ahead */
 };
 
 /* Starts shmviewd in a new temporary directory. Returns 0 or -1. */
@@ -73,6 +74,9 @@ int instance_start(struct instance *instance);
 /* Starts another one in the directory of the first. Returns 0 or -1. */
 int instance_start_beside(struct instance *instance, const struct instance *first, const char *name,
                           unsigned descriptors);
+/* Like instance_start_beside(), with a pool of 64 MiB (shmviewd.json(5)). */
+int instance_start_with_pool(struct instance *instance, const struct instance *first,
+                             const char *name);
 /* Ends the daemon by a signal after which it keeps its segments, and starts it again. Returns 0 or
  * -1. */
 int instance_restart(struct instance *instance);
@@ -174,6 +178,7 @@ void contest_run(struct bench *bench, const struct contest *contest);
 void bench_calls(struct bench *bench);
 /* create.c */
 void bench_create(struct bench *bench);
+void bench_pool(struct bench *bench);
 /* floor.c */
 void bench_floor(struct bench *bench);
 /* scale.c */

@@ -77,14 +77,17 @@ static void run_daemon(const struct instance *instance)
     prctl(PR_SET_PDEATHSIG, SIGINT);
     if (instance->descriptors)
         setrlimit(RLIMIT_NOFILE, &(struct rlimit){instance->descriptors, instance->descriptors});
+    char config[PATH_MAX] = "/dev/null";
+    if (instance->pool)
+        snprintf(config, sizeof config, "%s/pool.json", instance->directory);
     log_path(instance, path, sizeof path);
     int log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (log >= 0) {
         dup2(log, 1);
         dup2(log, 2);
     }
-    execl(instance->program, instance->program, "--socket", instance->socket, "--config",
-          "/dev/null", (char *)NULL);
+    execl(instance->program, instance->program, "--socket", instance->socket, "--config", config,
+          (char *)NULL);
     perror(instance->program);
     _exit(127);
 }
@@ -135,10 +138,9 @@ int instance_start(struct instance *instance)
     return launch_or_tell(instance);
 }
 
-int instance_start_beside(struct instance *instance, const struct instance *first, const char *name,
-                          unsigned descriptors)
+/* Makes the directory of another instance. Returns 0 or -1. */
+static int make_directory(struct instance *instance, const struct instance *first, const char *name)
 {
-    *instance = (struct instance){.daemon = -1, .descriptors = descriptors};
     snprintf(instance->program, sizeof instance->program, "%s", first->program);
     if (snprintf(instance->directory, sizeof instance->directory, "%s/%s", first->directory,
                  name) >= (int)sizeof instance->directory ||
@@ -146,6 +148,29 @@ int instance_start_beside(struct instance *instance, const struct instance *firs
         instance->directory[0] = '\0';
         return failed("%s/%s: %s", first->directory, name, strerror(errno));
     }
+    return 0;
+}
+
+int instance_start_beside(struct instance *instance, const struct instance *first, const char *name,
+                          unsigned descriptors)
+{
+    *instance = (struct instance){.daemon = -1, .descriptors = descriptors};
+    return make_directory(instance, first, name) ? -1 : launch_or_tell(instance);
+}
+
+int instance_start_with_pool(struct instance *instance, const struct instance *first,
+                             const char *name)
+{
+    static const char text[] = "{\"pool\": \"64MiB\"}\n";
+    char path[PATH_MAX];
+    *instance = (struct instance){.daemon = -1, .pool = true};
+    if (make_directory(instance, first, name))
+        return -1;
+    snprintf(path, sizeof path, "%s/pool.json", instance->directory);
+    FILE *f = fopen(path, "we");
+    bool written = f && fputs(text, f) >= 0;
+    if ((f && fclose(f)) || !written)
+        return failed("%s: %s", path, strerror(errno));
     return launch_or_tell(instance);
 }
 

@@ -95,6 +95,7 @@ static int run_rows(struct bench *bench, bool check)
         return failed("%s", shmview_error_text());
     table_begin(&bench->table);
     bench_create(bench);
+    bench_pool(bench);
     bench_calls(bench);
     bench_views(bench);
     bench_floor(bench);
