@@ -8,7 +8,7 @@ import fs from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
 
-const { CHROMIUM, MODULES, SCRATCH, SHMVIEWCTL, SHMVIEWD, SHMVIEW_SOCKET } = process.env;
+const { CHROMIUM, MODULES, SCRATCH, SHMVIEWCTL, SHMVIEWD, SHMVIEW_BUILD_DIR, SHMVIEW_SOCKET } = process.env;
 const require = createRequire(path.join(MODULES, "node_modules", "x.js"));
 const { chromium } = require("playwright-core");
 const AXE = fs.readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
@@ -211,6 +211,32 @@ const tests = {
     await expectText(page, "main p.bad", String(holder.pid));
     ctl("lock", "data", "--owner-died", "repair", "true");
     await expectText(page, "main p.good", "read in order");
+    await page.close();
+  },
+
+  async "a deadlock of two processes is named, and ends"() {
+    const packages = path.join(SHMVIEW_BUILD_DIR, "python");
+    if (!fs.existsSync(packages)) return;
+    const lockTwo = (held, wanted) => start("/usr/bin/env", [`PYTHONPATH=${packages}`, "/usr/bin/python3", "-c",
+      `import shmview, time; a, b = map(shmview.attach, ("${held}", "${wanted}")); a.lock()
+while b.trylock(): b.unlock(); time.sleep(0.01)
+b.lock(timeout=600)`]);
+    const [a, b] = [lockTwo("seg-1", "seg-2"), lockTwo("seg-2", "seg-1")];
+    await axe("#/segment?name=seg-1", ".waits li strong.bad");
+    const page = await open("#/segment?name=seg-1");
+    await expectText(page, "[role=alert] p.bad", /^Deadlock: python3 \(\d+\) waits for seg-1 held by python3 \(\d+\), python3 \(\d+\) waits for seg-2 held by/);
+    await expectText(page, ".waits > ul > li", /waits for seg-1, exclusive, for [\d.]+ (ms|s|min)/);
+    await expectText(page, ".waits li li", "which closes the circle");
+    const link = page.locator(".waits a").first();
+    await link.focus(); // it stays while the times change
+    const text = await page.locator(".waits").textContent();
+    await until(async () => await page.locator(".waits").textContent() !== text, "another time");
+    assert.equal(await link.evaluate((element) => element === document.activeElement), true);
+    await page.keyboard.press("Enter");
+    await expectText(page, "h1", "seg-2");
+    await end(a, "SIGTERM");
+    await page.locator(".waits li").first().waitFor({ state: "hidden" });
+    await end(b, "SIGTERM");
     await page.close();
   },
 

@@ -13,6 +13,7 @@ void api_daemon(const struct request *q, struct reply *reply);
 void api_segments(const struct request *q, struct reply *reply);
 void api_events(const struct request *q, struct reply *reply);
 void api_segment(const struct request *q, struct reply *reply);
+void api_waits(const struct request *q, struct reply *reply);
 void api_stream(const struct request *q, struct reply *reply);
 void api_npy(const struct request *q, struct reply *reply);
 void api_line(const struct request *q, struct reply *reply);

@@ -6,6 +6,7 @@ const struct route api_routes[] = {
     {.path = "/api/segments", .handle = api_segments},
     {.path = "/api/events", .handle = api_events},
     {.path = "/api/segment", .handle = api_segment},
+    {.path = "/api/waits", .handle = api_waits},
     {.path = "/api/stream", .handle = api_stream},
     {.path = "/api/npy", .handle = api_npy},
     {.path = "/api/line", .handle = api_line},

@@ -8,6 +8,7 @@ import { eventList } from "./events.js";
 import { ACCESSES, BACKINGS, HOLDS, LIFETIMES, bytes, count, duration, time } from "./format.js";
 import { memoryPicture } from "./memory.js";
 import { streamParts } from "./streams.js";
+import { waitsPanel } from "./waits.js";
 
 const LOOK_MS = 1000;
 const STREAM_MS = 2000; // each look attaches the stream for a moment
@@ -79,12 +80,13 @@ export function segment({ main, trail, parameters }) {
   const problem = h("p", { class: "panel error", role: "alert", hidden: true });
   const list = eventList("Events of this segment");
   const stream = h("section", { class: "panel", hidden: true });
+  const waits = waitsPanel(name);
   let shape = "";
   let server = 0; // the process of the page's server, whose own looks are no news
   let mayBeStream = false;
 
   fill(main, h("h1", {}, name), problem, top,
-    h("section", { class: "panel" }, h("h2", {}, "Memory"), picture), stream,
+    h("section", { class: "panel" }, h("h2", {}, "Memory"), picture), waits.element, stream,
     h("div", { class: "columns" }, h("div", { class: "stack" },
       h("section", { class: "panel" }, h("h2", {}, "Processes"), who),
       h("section", { class: "panel" }, h("h2", {}, "Views"), views)), list.element));
@@ -107,6 +109,7 @@ export function segment({ main, trail, parameters }) {
       mayBeStream = s.has_lock && s.layouts.some((layout) => layout.name === STREAM_LAYOUT);
       fill(top, figures(s));
       fill(who, parties(s));
+      waits.update(s.parties.some((party) => party.waits) ? await get("/api/waits", { name }) : null);
       const now = JSON.stringify([s.layouts, s.layout]);
       if (now === shape) return; // what has the focus stays
       shape = now;
