@@ -11,7 +11,7 @@
 
 #include "common/wire/wire_events.h"
 
-#define WIRE_DETAIL_FULL  1 /* the same as 0 */
+#define WIRE_DETAIL_FULL  1 /* also meant by 0 */
 #define WIRE_DETAIL_BRIEF 2
 
 /* The parameters of Stats: the segments with these names; or, without names, up to `limit` segments

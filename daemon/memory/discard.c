@@ -11,8 +11,8 @@
 #include "common/base/util.h"
 #include "daemon/base/alarm.h"
 
-/* How long small objects are collected, how many a thread gets at once, and how many may wait: the
- * daemon has no more descriptors for them (server.c). */
+/* How long small objects are collected, how many a thread gets at once, and how many may wait. The
+ * daemon has few descriptors for them (server.c). */
 #define COLLECT_MS   20
 #define COLLECT_MOST 16
 #define WAITING_MOST 32

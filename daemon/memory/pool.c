@@ -42,7 +42,7 @@ struct class
     uint64_t used;    /* the value of `uses` when one was wanted last */
 };
 
-/* Work for a thread: the objects that are to be made, and the surplus. */
+/* Work for a thread: to make objects, and to free the surplus. */
 static struct {
     uv_work_t work;
     bool runs;        /* the loop has queued it, and it is not done; loop only */

@@ -36,7 +36,7 @@ struct pool_object {
     int fd;
 };
 
-/* Who makes them. */
+/* The functions that make and remove objects. */
 struct pool_maker {
     /* Makes the object whose number is set, with `bytes` bytes, for which memory is promised
      * (object.h); settles the promise in any case. Returns 0, or -errno with nothing left. Any

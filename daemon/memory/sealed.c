@@ -19,7 +19,7 @@
 #include "daemon/base/table.h"
 #include "daemon/memory/keeping.h"
 
-/* The same for all objects: from systemd 254 on every user can list the descriptors that it stores
+/* One name for all objects: from systemd 254 on every user can list the descriptors that it stores
  * for a service, with their names, and the name of a segment is for those who may see it. */
 #define MEMFD_NAME "shmview:sealed"
 /* How long a daemon that ends waits for a keeper or a service manager. */

@@ -25,8 +25,8 @@ static void unmake(const struct pool_object *ready)
     object_remove(&object);
 }
 
-/* Writes zeros over each page, which the kernel then need not zero at the first access. What cannot
- * be written it zeroes later. */
+/* Writes zeros over each page, which the kernel then need not zero at the first access. After a
+ * failure the kernel does that for the rest. */
 static void zero(int fd, uint64_t bytes)
 {
     static const char zeros[ZEROS_BYTES];

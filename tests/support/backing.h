@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests that hold for both backings run once with each. With SHMVIEW_TEST_BACKING=sealed in the
- * environment, sealed is the default backing of the daemons that such a test starts. A request that
- * names a backing gets that one. */
+ * environment, sealed is the default backing of the daemons that such a test starts. Requests that
+ * name a backing get it. */
 #ifndef SUPPORT_BACKING_H
 #define SUPPORT_BACKING_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GET /api/waits?name=NAME: who waits for the lock of a segment, and for what its holder waits.
+/* GET /api/waits?name=NAME: the waiters for the lock of a segment, and the locks for which its
+ * holder waits.
  *
  * The daemon has no list of what a process waits for. Therefore a pass through the figures of all
  * segments looks for those whose locks are awaited, and their names are remembered. Each answer is
@@ -65,7 +66,7 @@ static void note(struct awaited *a, const struct shmview_segment_stats *s)
 /* Looks through all segments that the user may see. Returns 0 or an error of the library. */
 static int find_awaited(struct shmview_connection *connection, struct awaited *ret)
 {
-    struct shmview_stats_options o = {.struct_bytes = sizeof o, .limit = PASS_SEGMENTS};
+    struct shmview_stats_options o = {.struct_bytes = sizeof o, .limit = PASS_SEGMENTS, .brief = 1};
     const struct shmview_stats *s;
     do {
         int r = shmview_stats_get(connection, &o, &s);

@@ -190,7 +190,7 @@ START_TEST(very_many_soon)
     unsigned n_open = 0;
     for (int i = 0; i < 600; i++)
         n_open += !ended(others[i]);
-    ck_assert_uint_le(n_open, 32); /* no more wait for a thread */
+    ck_assert_uint_le(n_open, 32); /* the limit of those that wait */
     for (int i = 0; i < 600; i++)
         await_end(others[i]);
     end_all();
