@@ -280,6 +280,26 @@ b.lock(timeout=600)`]);
     }
   },
 
+  async "a slider moves through the first dimension"() {
+    ctl("set", "data/l:t[1,2,3]", "7");
+    const page = await open("#/view?segment=data&layout=l&view=t");
+    await page.locator("canvas[aria-label*='4 rows and 5 columns, values 0 to 0']").waitFor();
+    await page.getByLabel("Index of dimension 0").focus();
+    await page.keyboard.press("ArrowRight");
+    await page.locator("canvas[aria-label*='values 0 to 7']").waitFor();
+    assert.equal(await page.getByLabel("Slice").inputValue(), "1,:,:");
+    const link = page.url();
+    await page.getByLabel("Slice").fill("::2,0");
+    await page.keyboard.press("Enter");
+    await page.getByLabel("Index of dimension 1").waitFor();
+    assert.equal(await page.getByLabel("Index of dimension 0").count(), 0);
+    await page.close();
+    const again = await open(link.slice(link.indexOf("#")));
+    await again.locator("canvas[aria-label*='values 0 to 7']").waitFor();
+    assert.equal(await again.getByLabel("Index of dimension 0").inputValue(), "1");
+    await again.close();
+  },
+
   async "a line between neighbouring numbers is drawn"() {
     ctl("set", "data/l:m[0,0:2]", "0.3", "0.30000000000000004");
     const page = await open("#/view?segment=data&layout=l&view=m&kind=line&slice=0,0:2");
@@ -292,6 +312,7 @@ b.lock(timeout=600)`]);
     await axe("#/segment?name=data", ".memory a");
     await axe(VIEW, "canvas[aria-label*='a line of']");
     await axe("#/view?segment=data&layout=l&view=m", "canvas[aria-label*='an image of']");
+    await axe("#/view?segment=data&layout=l&view=t", "canvas[aria-label*='an image of']");
     await axe(`${VIEW}&kind=numbers`, ".grid td");
     await axe(`${VIEW}&kind=histogram`, "svg[aria-label*='a histogram of']");
   },
@@ -325,7 +346,7 @@ async function enter() {
 
 async function run() {
   daemon = await startDaemon();
-  ctl("create", "data", "--layout", "l: a=f4[1000] m=f8[40,50]@4000");
+  ctl("create", "data", "--layout", "l: a=f4[1000] m=f8[40,50]@4000 t=i2[3,4,5]@20000 c=u1[6,7,3]@20200");
   for (let i = 0; i < N_SEGMENTS; i++) ctl("create", `seg-${i}`, "4096");
   server = await startServer();
   browser = await chromium.launch({ executablePath: CHROMIUM, args: process.getuid() ? [] : ["--no-sandbox"] });

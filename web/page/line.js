@@ -92,11 +92,14 @@ export function linePicture({ frame, settings }) {
   fill(frame, canvas);
   let [low, high, next] = [new Float64Array(0), new Float64Array(0), 0];
   let turns = 0; // updates for the whole line
+  let slice = settings.slice; // of low and high
 
   async function update() {
     const columns = Math.max(16, Math.min(4096, canvas.clientWidth - LEFT));
     const budget = Math.round(SHARE_US / settings.rate);
+    if (slice !== settings.slice) [slice, low, high, next] = [settings.slice, [], [], 0];
     const [head, bytes, at] = await getPicture("/api/line", { ...settings.request(), columns, first: next, budget });
+    if (slice !== settings.slice) return head; // another one was chosen since the request
     if (head.columns !== low.length) {
       low = new Float64Array(head.columns).fill(NaN);
       high = new Float64Array(head.columns).fill(NaN);

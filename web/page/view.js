@@ -8,6 +8,7 @@ import { gridPicture } from "./grid.js";
 import { histogramPicture } from "./histogram.js";
 import { imagePicture } from "./image.js";
 import { linePicture } from "./line.js";
+import { indexSliders } from "./sliders.js";
 
 const RATES = [1, 2, 5, 10, 20, 30];
 const PICTURES = { line: linePicture, image: imagePicture, numbers: gridPicture, histogram: histogramPicture };
@@ -126,17 +127,26 @@ function savePicture() {
   });
 }
 
-function controls(settings, change, step) {
-  const slice = h("input", { value: settings.slice, size: 12, "aria-describedby": "slice-help", onchange: () => { settings.slice = slice.value.trim(); change(); } });
+function controls(settings, { change, move, step }) {
+  const slice = h("input", { value: settings.slice, size: 12, "aria-describedby": "slice-help", onchange: () => {
+    settings.slice = slice.value.trim();
+    sliders.arrange();
+    change();
+  } });
+  const sliders = indexSliders(settings, () => {
+    slice.value = settings.slice;
+    move();
+  });
   const pause = h("button", { type: "button", "aria-pressed": String(settings.paused), onclick: () => {
     settings.paused = !settings.paused;
     pause.setAttribute("aria-pressed", String(settings.paused));
     change();
   } }, "Pause");
-  return h("div", { class: "bar" },
+  return [h("div", { class: "bar" },
     choice("Show as", Object.keys(PICTURES).map((key) => [key, key]), settings.kind, (value) => {
       if (settings.slice === defaultSlice(settings.shape, settings.kind)) settings.slice = defaultSlice(settings.shape, value);
       slice.value = settings.slice;
+      sliders.arrange();
       settings.kind = value;
       change();
     }),
@@ -145,7 +155,7 @@ function controls(settings, change, step) {
     choice("Read", [["", "without the lock"], ["1", "under the shared lock"]], settings.lock ? "1" : "", (value) => { settings.lock = value === "1"; change(); }),
     pause, h("button", { type: "button", onclick: step }, "Step"),
     h("button", { type: "button", onclick: () => { location.href = url("/api/npy", settings.request()); } }, "Save as npy"),
-    h("button", { type: "button", onclick: savePicture }, "Save as PNG"));
+    h("button", { type: "button", onclick: savePicture }, "Save as PNG")), sliders.element];
 }
 
 /** Finds the shape of the view in the description of its segment. */
@@ -184,7 +194,12 @@ export function view({ main, trail, parameters }) {
       player.use(PICTURES[settings.kind]({ frame, settings, mayChange: daemon.allow_changes, again: () => player.turn(true) }));
       if (!settings.paused) player.turn();
     }
-    fill(main, h("h1", {}, title), controls(settings, change, () => player.turn(true)), status, about, frame);
+    /** Another part in the same picture, which keeps its colours and its scale. */
+    function move() {
+      settings.keep();
+      player.turn(true);
+    }
+    fill(main, h("h1", {}, title), ...controls(settings, { change, move, step: () => player.turn(true) }), status, about, frame);
     change();
   }
   start().catch((error) => {
