@@ -122,6 +122,30 @@ def test_an_image(web, seg):
     assert head["shape"] == [4, 5]
 
 
+def test_an_image_in_colours(web, ctl, seg):
+    seg.do("v = s.view('c', 'l')")
+    seg.do("import numpy; numpy.asarray(v)[:] = (numpy.arange(60) * 4 + 3).reshape(4, 5, 3)")
+    server = web().enter()
+    every = bytes(range(3, 243, 4))
+    head, data = server.picture(f"/api/image?{AT}c&colors=1")
+    assert (head["rows"], head["columns"], head["shape"]) == (4, 5, [4, 5, 3])
+    assert data == every
+    # the other order of rows and columns, and every second one
+    head, data = server.picture(f"/api/image?{AT}c&colors=1&slice=::-1,::2")
+    rows = [every[15 * i:15 * i + 15] for i in (3, 2, 1, 0)]
+    assert data == b"".join(row[6 * k:6 * k + 3] for row in rows for k in range(3))
+    # pixels of several elements are means, halves upwards
+    head, data = server.picture(f"/api/image?{AT}c&colors=1&rows=2&columns=1")
+    assert (head["rows"], head["columns"]) == (2, 1)
+    assert list(data) == [int(sum(every[30 * i + k:30 * i + 30:3]) / 10 + 0.5) for i in range(2) for k in range(3)]
+    # a long row, which is converted alone
+    ctl("create", "wide", 3 * 30000 * 2, "--layout", "l: c=u1[2,30000,3]")
+    head, data = server.picture("/api/image?segment=wide&layout=l&view=c&colors=1&columns=100")
+    assert (head["rows"], head["columns"], len(data)) == (2, 100, 600)
+    for path in (f"{AT}m", f"{AT}c&slice=:,:,:2", f"{AT}c&slice=0", f"{AT}a"):
+        assert "colours need" in server.error(f"/api/image?{path}&colors=1")
+
+
 def test_numbers(web, seg):
     seg.do("v = s.view('a', 'l')")
     seg.do("v[:] = [i / 4 for i in range(1000)]")

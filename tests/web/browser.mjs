@@ -273,6 +273,7 @@ b.lock(timeout=600)`]);
   async "a line, an image and a histogram are drawn"() {
     for (const [hash, selector] of [[`${VIEW}&rate=20`, "canvas[aria-label*='a line of']"],
       ["#/view?segment=data&layout=l&view=m", "canvas[aria-label*='an image of 40 rows']"],
+      ["#/view?segment=data&layout=l&view=c", "canvas[aria-label*='in colours of 6 rows and 7 columns']"],
       [`${VIEW}&kind=histogram`, "svg[aria-label*='a histogram of']"]]) {
       const page = await open(hash);
       await page.locator(selector).waitFor();

@@ -153,22 +153,31 @@ void api_image(const struct request *q, struct reply *reply)
     CLEANUP_LOOK struct look look = {.held = NULL};
     CLEANUP_IMAGE struct image image = {.pixels = NULL};
     CLEANUP_TEXT struct text head = {.bytes = NULL};
-    int64_t rows = 512, columns = 512, range = 0, since = thread_ns();
+    int64_t rows = 512, columns = 512, range = 0, colors = 0, since = thread_ns();
     double low = (double)NAN, high = (double)NAN;
     if (!request_number(q, reply, "rows", 1, IMAGE_SIDE_MOST, &rows) ||
         !request_number(q, reply, "columns", 1, IMAGE_SIDE_MOST, &columns) ||
-        !request_number(q, reply, "range", 0, 1, &range) || !request_real(q, reply, "low", &low) ||
-        !request_real(q, reply, "high", &high) || !open_view(q, reply, &look) ||
-        !has_dimensions(reply, &look, 2))
+        !request_number(q, reply, "range", 0, 1, &range) ||
+        !request_number(q, reply, "colors", 0, 1, &colors) ||
+        !request_real(q, reply, "low", &low) || !request_real(q, reply, "high", &high) ||
+        !open_view(q, reply, &look) || (!colors && !has_dimensions(reply, &look, 2)))
         return;
-    if (look.view.shape[1] > ROW_ELEMENTS_MOST) {
+    if (colors && !image_has_colors(&look.view)) {
+        reply_error(reply, 400,
+                    "colours need uint8 elements and three dimensions, of which the last has 3 "
+                    "elements: red, green and blue");
+        return;
+    }
+    if (look.view.shape[1] > ROW_ELEMENTS_MOST / (colors ? 3 : 1)) {
         reply_error(reply, 400, "a row of an image has at most %d elements: choose a slice",
                     ROW_ELEMENTS_MOST);
         return;
     }
     if (isnan(low) || isnan(high))
         low = high = (double)NAN;
-    int r = image_init(&image, &look, (size_t)rows, (size_t)columns, low, high, range != 0);
+    int r = colors
+                ? image_init_colors(&image, &look, (size_t)rows, (size_t)columns)
+                : image_init(&image, &look, (size_t)rows, (size_t)columns, low, high, range != 0);
     charge(q, since);
     if (r) {
         fail(reply, &look, r);
@@ -186,7 +195,7 @@ void api_image(const struct request *q, struct reply *reply)
     text_json_double(&head, image.max);
     text_print(&head, ",\"cost_us\":%" PRId64 "}", (thread_ns() - since) / 1000);
     put_head(reply, &head);
-    text_add(&reply->body, image.pixels, image.rows * image.columns);
+    text_add(&reply->body, image.pixels, image.rows * image.columns * image.channels);
 }
 
 void api_grid(const struct request *q, struct reply *reply)

@@ -8,10 +8,11 @@ import { gridPicture } from "./grid.js";
 import { histogramPicture } from "./histogram.js";
 import { imagePicture } from "./image.js";
 import { linePicture } from "./line.js";
+import { hasColors, rgbPicture } from "./rgb.js";
 import { indexSliders } from "./sliders.js";
 
 const RATES = [1, 2, 5, 10, 20, 30];
-const PICTURES = { line: linePicture, image: imagePicture, numbers: gridPicture, histogram: histogramPicture };
+const PICTURES = { line: linePicture, image: imagePicture, rgb: rgbPicture, numbers: gridPicture, histogram: histogramPicture };
 const SLOWEST_MS = { histogram: 1000, numbers: 200 }; // between two updates, whatever the rate
 const STATES = {
   clean: ["read in order", "good"],
@@ -23,16 +24,19 @@ const STATES = {
 
 /** The slice that leaves as many dimensions as a picture has: index 0 of the first ones. */
 function defaultSlice(shape, kind) {
-  const kept = kind === "line" ? 1 : kind === "histogram" ? shape.length : 2;
+  const kept = { line: 1, rgb: 3, histogram: shape.length }[kind] ?? 2;
   const dropped = Math.max(0, shape.length - kept);
   return dropped ? [...Array(dropped).fill("0"), ...Array(shape.length - dropped).fill(":")].join(",") : "";
 }
 
 /** The settings of the page, which are the parameters of its address. */
 class Settings {
-  constructor(parameters, shape) {
+  constructor(parameters, about) {
+    const { shape } = about;
     this.shape = shape;
-    this.kind = Object.hasOwn(PICTURES, parameters.kind ?? "") ? parameters.kind : shape.length >= 2 ? "image" : "line";
+    this.kinds = Object.keys(PICTURES).filter((kind) => kind !== "rgb" || hasColors(about));
+    const usual = this.kinds.includes("rgb") ? "rgb" : shape.length >= 2 ? "image" : "line";
+    this.kind = this.kinds.includes(parameters.kind) ? parameters.kind : usual;
     this.rate = RATES.includes(Number(parameters.rate)) ? Number(parameters.rate) : 5;
     this.slice = parameters.slice ?? defaultSlice(shape, this.kind);
     this.lock = parameters.lock === "1";
@@ -143,7 +147,7 @@ function controls(settings, { change, move, step }) {
     change();
   } }, "Pause");
   return [h("div", { class: "bar" },
-    choice("Show as", Object.keys(PICTURES).map((key) => [key, key]), settings.kind, (value) => {
+    choice("Show as", settings.kinds.map((key) => [key, key]), settings.kind, (value) => {
       if (settings.slice === defaultSlice(settings.shape, settings.kind)) settings.slice = defaultSlice(settings.shape, value);
       slice.value = settings.slice;
       sliders.arrange();
@@ -158,13 +162,13 @@ function controls(settings, { change, move, step }) {
     h("button", { type: "button", onclick: savePicture }, "Save as PNG")), sliders.element];
 }
 
-/** Finds the shape of the view in the description of its segment. */
-function shapeOf(segment, parameters) {
-  if (!parameters.layout) return [segment.size];
+/** Finds the shape and the type of the view in the description of its segment. */
+function findView(segment, parameters) {
+  if (!parameters.layout) return { shape: [segment.size], dtype: "" };
   const layout = segment.layouts.find((one) => one.name === parameters.layout);
   const found = layout?.views.find((one) => one.name === parameters.view);
   if (!found) throw new ApiError(404, `there is no view ${parameters.layout}/${parameters.view}`);
-  return found.shape;
+  return found;
 }
 
 export function view({ main, trail, parameters }) {
@@ -187,7 +191,7 @@ export function view({ main, trail, parameters }) {
   async function start() {
     const [segment, daemon] = await Promise.all([get("/api/segment", { name: parameters.segment }), get("/api/daemon")]);
     if (left) return;
-    const settings = new Settings(parameters, shapeOf(segment, parameters));
+    const settings = new Settings(parameters, findView(segment, parameters));
     player = new Player(settings, show, status);
     function change() {
       settings.keep();
