@@ -6,6 +6,7 @@
  * them. */
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "web/api/api.h"
+#include "web/http/check.h"
 #include "web/http/listen.h"
 #include "web/memory/guard.h"
 
@@ -29,8 +31,9 @@ enum exit_status {
 
 /* The command line, and what it becomes. */
 struct program {
-    const char *socket, *path, *host;
+    const char *socket, *path, *host, *frame;
     long port, work; /* -1: not given */
+    long parent;     /* ends the program; 0: none */
     bool opens, allow_changes;
     int sockets[LISTEN_MOST];
     size_t n_sockets;
@@ -68,6 +71,7 @@ static int read_options(struct program *p, int argc, char **argv)
         {"socket", required_argument, NULL, 's'},  {"port", required_argument, NULL, 'p'},
         {"listen", required_argument, NULL, 'l'},  {"host", required_argument, NULL, 'H'},
         {"work", required_argument, NULL, 'w'},    {"open", no_argument, NULL, 'o'},
+        {"frame", required_argument, NULL, 'f'},   {"parent", required_argument, NULL, 'P'},
         {"allow-changes", no_argument, NULL, 'c'}, {NULL, 0, NULL, 0},
     };
     int option;
@@ -89,6 +93,12 @@ static int read_options(struct program *p, int argc, char **argv)
         case 'w':
             is_right = read_long(optarg, 1, 6400, &p->work);
             break;
+        case 'f':
+            p->frame = optarg;
+            break;
+        case 'P':
+            is_right = read_long(optarg, 1, INT_MAX, &p->parent);
+            break;
         case 'o':
             p->opens = true;
             break;
@@ -106,6 +116,12 @@ static int read_options(struct program *p, int argc, char **argv)
         return fail(EXIT_USAGE, "'%s' is no option: see shmviewctl web --help", argv[optind]);
     if (p->path && p->port >= 0)
         return fail(EXIT_USAGE, "--port and --listen exclude each other: give one");
+    if (p->frame && !check_frame(p->frame, p->host))
+        return fail(
+            EXIT_USAGE,
+            "'%.200s' cannot show the page in a frame: give its scheme, host and port, such as "
+            "http://localhost:8888; another host than localhost also needs --host",
+            p->frame);
     return 0;
 }
 
@@ -139,12 +155,21 @@ static int start_listening(struct program *p)
 
 /* --- The link ------------------------------------------------------------ */
 
+/* Returns the length of a host without its port. */
+static size_t host_bytes(const char *host)
+{
+    return host[0] == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":");
+}
+
 static void make_link(const struct program *p, char ret[LINK_BYTES])
 {
     char token[SESSION_BYTES];
     server_token(p->server, token);
     if (p->host)
         snprintf(ret, LINK_BYTES, "http://%.400s/?token=%s", p->host, token);
+    else if (p->real_port && p->frame) /* of its host, because browsers keep cookies by host */
+        snprintf(ret, LINK_BYTES, "http://%.*s:%u/?token=%s", (int)host_bytes(p->frame + 7),
+                 p->frame + 7, p->real_port, token);
     else if (p->real_port)
         snprintf(ret, LINK_BYTES, "http://127.0.0.1:%u/?token=%s", p->real_port, token);
     else
@@ -183,18 +208,30 @@ static void open_link(char *link)
 
 /* --- Running ------------------------------------------------------------- */
 
+/* Waits for a signal, or for the end of the parent, which then is another process. */
+static void await_end(const struct program *p, const sigset_t *ending)
+{
+    static const struct timespec pause = {.tv_sec = 1};
+    int signal;
+    if (p->parent)
+        while (getppid() == (pid_t)p->parent && sigtimedwait(ending, NULL, &pause) < 0)
+            continue;
+    else
+        sigwait(ending, &signal);
+}
+
 /* Serves until a signal ends the program. Returns the exit status. */
 static int serve(struct program *p, const sigset_t *ending)
 {
     const struct server_options options = {.sockets = p->sockets,
                                            .n_sockets = p->n_sockets,
                                            .host = p->host,
+                                           .frame = p->frame,
                                            .allow_changes = p->allow_changes,
                                            .routes = api_routes,
                                            .context = &p->backend,
                                            .on_exchange = on_exchange};
     char link[LINK_BYTES];
-    int signal;
     int r = server_start(&options, &p->server);
     if (r)
         return fail(EXIT_FAILED, "cannot serve: %s", strerror(-r));
@@ -205,7 +242,7 @@ static int serve(struct program *p, const sigset_t *ending)
     fflush(stdout);
     if (p->opens)
         open_link(link);
-    sigwait(ending, &signal);
+    await_end(p, ending);
     server_stop(p->server);
     if (p->path)
         unlink(p->path);

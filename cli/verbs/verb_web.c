@@ -12,7 +12,7 @@
 #include "cli/shell/cli.h"
 
 #define PROGRAM      "shmview-web"
-#define MOST_OPTIONS 16
+#define MOST_OPTIONS 24
 #define NUMBER_BYTES 24
 
 /* Where the program is, from the folder of shmviewctl on: in an installation, in Debian's, and in
@@ -22,7 +22,8 @@ static const char *const places[] = {"../libexec/shmview/", "../web/"};
 /* The command line. */
 struct request {
     int64_t port, work; /* -1: not given */
-    const char *listen, *host;
+    int64_t parent;     /* 0: not given */
+    const char *listen, *host, *frame;
     bool opens, allow_changes;
 };
 
@@ -50,7 +51,7 @@ static bool find_program(char path[PATH_MAX])
 /* Replaces this process by the program. Returns the exit status if that fails. */
 static int become(struct context *c, const struct request *q, char *path)
 {
-    char port[NUMBER_BYTES], work[NUMBER_BYTES];
+    char port[NUMBER_BYTES], work[NUMBER_BYTES], parent[NUMBER_BYTES];
     const char *argv[MOST_OPTIONS] = {path, "--socket", shmview_socket_path(c->connection)};
     size_t n = 3;
     if (q->port >= 0) {
@@ -71,6 +72,15 @@ static int become(struct context *c, const struct request *q, char *path)
         argv[n++] = "--host";
         argv[n++] = q->host;
     }
+    if (q->frame) {
+        argv[n++] = "--frame";
+        argv[n++] = q->frame;
+    }
+    if (q->parent) {
+        snprintf(parent, sizeof parent, "%lld", (long long)q->parent);
+        argv[n++] = "--parent";
+        argv[n++] = parent;
+    }
     if (q->opens)
         argv[n++] = "--open";
     if (q->allow_changes)
@@ -89,9 +99,11 @@ static int run_web(struct context *c, int argc, char **argv)
         OPT_NUMBER("port", 'p', &q.port, 0, 65535),
         OPT_TEXT("listen", 'l', &q.listen),
         OPT_TEXT("host", '\0', &q.host),
+        OPT_TEXT("frame", '\0', &q.frame),
         OPT_FLAG("open", 'o', &q.opens),
         OPT_FLAG("allow-changes", '\0', &q.allow_changes),
         OPT_NUMBER("work", '\0', &q.work, 1, 6400),
+        OPT_NUMBER("parent", '\0', &q.parent, 1, INT_MAX),
         OPT_END,
     };
     if (!options_read(c, argc, argv, options, 0, 0))
@@ -114,9 +126,11 @@ const struct verb verb_web = {
     .help = "  -p, --port PORT           of 127.0.0.1 and ::1 (8760, or else any free one)\n"
             "  -l, --listen PATH         a Unix socket instead, for a tunnel or a proxy\n"
             "      --host NAME           also answer for this host name, that of a proxy\n"
+            "      --frame ORIGIN        let pages of this origin show the page in a frame\n"
             "  -o, --open                open the link in the browser of the desktop\n"
             "      --allow-changes       let the page set elements\n"
             "      --work PERCENT        of one processor, for reading memory (50)\n"
+            "      --parent PID          end when this parent process has ended\n"
             "\nPrints a link that lets one browser in, once. Other users cannot see the page.\n"
             "Example: shmviewctl web --open\n\n",
     .run = run_web,

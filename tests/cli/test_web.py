@@ -8,11 +8,12 @@ import os
 import signal
 import socket
 import stat
+import subprocess
 import time
 
 import pytest
 
-from conftest import await_
+from conftest import CTL, await_
 from webclient import UnixConnection, Web, web  # noqa: F401
 
 pytestmark = pytest.mark.skipif("SHMVIEW_WEB" not in os.environ, reason="built without libmicrohttpd")
@@ -123,6 +124,40 @@ def test_every_answer_has_the_headers_that_protect(web):
         assert headers["X-Content-Type-Options"] == "nosniff"
         assert headers["Cache-Control"] == "no-store"
         assert headers["Referrer-Policy"] == "no-referrer"
+
+
+def test_one_origin_may_show_it_in_a_frame(web, ctl):
+    server = web("--port", 0, "--frame", "http://localhost:8888")
+    assert server.link.startswith(f"http://localhost:{server.port}/?token=")
+    server.enter()
+    for path in "/", "/app.js", "/api/daemon", "/api/none":
+        headers = server.ask(path).headers
+        assert "; frame-ancestors http://localhost:8888; " in headers["Content-Security-Policy"]
+        assert "X-Frame-Options" not in headers
+    # the frame itself is what another port's page asks for, and nothing else is
+    assert server.status("/", Sec_Fetch_Site="same-site", Sec_Fetch_Dest="iframe") == 200
+    for path in "/app.js", "/api/daemon":
+        assert server.status(path, Sec_Fetch_Site="same-site") == 403
+        assert server.status(path, Origin="http://localhost:8888") == 403
+    for origin in "http://evil.example", "https://localhost:8888", "*", "http://localhost:8888;script-src *":
+        ctl("web", "--frame", origin, status=2, err="give its scheme, host and port")
+    assert web("--port", 0, "--frame", "http://[::1]:8888").link.startswith("http://[::1]:")
+
+
+def test_a_link_can_lead_to_one_page(web):
+    server = web()
+    page = server.ask("/" + server.link.split("/", 3)[3] + "&at=/segment%3Fname%3Da%26b%22%3E%3Cb").text
+    assert 'content="0;url=/#/segment?name=a&amp;b&quot;&gt;&lt;b">' in page
+    assert 'href="/#/segment?name=a&amp;b&quot;&gt;&lt;b">' in page
+
+
+def test_it_ends_with_its_parent(ctl):
+    """The parent is a shell, which ends when the server has printed its link."""
+    program = 'coproc "$0" web --port 0 --parent $$; read -r line <&"${COPROC[0]}"; echo "$COPROC_PID $line"'
+    done = subprocess.run(["bash", "-c", program, CTL], env=ctl.environment, capture_output=True, text=True, timeout=60)
+    pid, link = done.stdout.split()
+    assert "/?token=" in link, done
+    await_(lambda: not os.path.exists(f"/proc/{pid}"), what="the end of the server")
 
 
 def test_a_socket_of_its_own(web, ctl, tmp_path):

@@ -56,6 +56,8 @@ static void headers(const char *text)
                strlen(text));
     if (check_origin(rest, host))
         expect(strlen(rest) > strlen(host));
+    if (check_frame(text, NULL))
+        expect(!strpbrk(text, " ;,'*\"<>") && strncmp(text, "http://", 7) == 0);
     check_fetch_site(text);
     expect(check_equal(text, text));
 }

@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import fs from "node:fs";
+import http from "node:http";
 import { createRequire } from "node:module";
 import path from "node:path";
 
@@ -51,8 +52,8 @@ async function startDaemon() {
 }
 
 /** Starts the server. Returns it with its port and the newest link. */
-async function startServer(port = 0) {
-  const server = start(SHMVIEWCTL, ["web", "--port", String(port), "--allow-changes"]);
+async function startServer(port = 0, ...options) {
+  const server = start(SHMVIEWCTL, ["web", "--port", String(port), "--allow-changes", ...options]);
   server.link = () => server.text.match(/http:\/\/\S+token=\S+/g)?.pop();
   await until(server.link, "the link");
   server.port = Number(new URL(server.link()).port);
@@ -126,6 +127,56 @@ const tests = {
     await page.close();
     await end(other);
     await enter();
+  },
+
+  async "a page of the permitted origin shows it in a frame, and no other one"() {
+    // the "notebook": another server, whose page has the address of the frame after "?"
+    const notebook = http.createServer((request, response) => {
+      response.setHeader("Content-Type", "text/html");
+      const source = decodeURIComponent(request.url.split("?")[1] || "").replaceAll("&", "&amp;");
+      response.end(`<title>notebook</title><iframe id="f" width="900" height="600" src="${source}"></iframe>`);
+    });
+    await new Promise((resolve) => notebook.listen(0, "127.0.0.1", resolve));
+    const { port } = notebook.address();
+    const framed = await startServer(0, "--frame", `http://localhost:${port}`);
+    const closed = await startServer();
+    const user = await browser.newContext();
+    /** Shows an address in a frame of the notebook at a host. Returns the page and the frame. */
+    async function show(host, address) {
+      const page = await user.newPage();
+      page.setDefaultTimeout(WAIT_MS);
+      await page.goto(`http://${host}:${port}/?${encodeURIComponent(address)}`);
+      return [page, await (await page.waitForSelector("#f")).contentFrame()];
+    }
+    async function refused(host, address) {
+      const [page, frame] = await show(host, address);
+      await until(() => frame.url().startsWith("chrome-error:"), "the refusal");
+      await page.close();
+    }
+    try {
+      const place = "/segment?name=data";
+      const at = `&at=${encodeURIComponent(place)}#${place}`;
+      const [page, frame] = await show("localhost", framed.link() + at);
+      await expectText(frame, "h1", "data");
+      await expectText(frame, "#connection", "connected"); // the cookie reaches the frame's requests
+      await page.reload(); // the token is used, the session stays, and so does the place
+      const again = await (await page.waitForSelector("#f")).contentFrame();
+      await expectText(again, "h1", "data");
+      assert.equal(await page.evaluate(() => document.getElementById("f").contentDocument), null); // it cannot look inside
+      await page.close();
+      for (const path of ["/", "/api/daemon", "/app.js"]) await refused("127.0.0.1", `http://localhost:${framed.port}${path}`);
+      const [other, shown] = await show("localhost", `http://127.0.0.1:${framed.port}/`); // another site: no cookie
+      await expectText(shown, "body", "Open the link");
+      await other.close();
+      await refused("localhost", closed.link().replace("127.0.0.1", "localhost"));
+      await refused("localhost", closed.link());
+    } finally {
+      await user.close();
+      notebook.close();
+      notebook.closeAllConnections();
+      await end(framed);
+      await end(closed);
+    }
   },
 
   async "the first page is small and asks nobody else"() {

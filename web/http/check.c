@@ -33,6 +33,15 @@ bool check_origin(const char *origin, const char *host)
     return false;
 }
 
+bool check_frame(const char *origin, const char *extra)
+{
+    static const char plain[] = "http://", tls[] = "https://";
+    if (strncmp(origin, plain, sizeof plain - 1) == 0)
+        return check_host(origin + sizeof plain - 1, extra);
+    return strncmp(origin, tls, sizeof tls - 1) == 0 && extra && extra[0] &&
+           is_name(origin + sizeof tls - 1, extra);
+}
+
 bool check_fetch_site(const char *site)
 {
     return !site || strcmp(site, "same-origin") == 0 || strcmp(site, "none") == 0;

@@ -21,6 +21,12 @@ bool check_host(const char *host, const char *extra);
 /* Whether origin is "http://" or "https://" and exactly host. */
 bool check_origin(const char *origin, const char *host);
 
+/* Whether origin may show the page in a frame: "http://" and a name that check_host() accepts, with
+ * or without a port; or "https://" and `extra`, because only a proxy has TLS. The cookie is for the
+ * same site only, so a frame in a page of another host or scheme would have no session. The text
+ * has no characters that mean anything else in a policy, as far as extra has none. */
+bool check_frame(const char *origin, const char *extra);
+
 /* Whether by its header Sec-Fetch-Site our page or the user has made the request. NULL: no header.
  */
 bool check_fetch_site(const char *site);

@@ -16,21 +16,20 @@
 #define MOST_SOCKETS  4
 #define COOKIE_PREFIX "shmview"
 #define COOKIE_BYTES  (sizeof COOKIE_PREFIX "-65535") /* of the name */
+#define POLICY_BYTES  1024
 #define METHODS       "GET, HEAD, POST"
 #define STREAM_BLOCK  4096
 #define STARTS_OF_API "/api/"
 
-/* Only what this server sends may run or be shown, no page may show this one in a frame, and text
- * never becomes markup (trusted types). */
+/* Only what this server sends may run or be shown, no page but that of --frame may show this one in
+ * a frame, and text never becomes markup (trusted types). The argument is the origin that may. */
 #define POLICY                                                                                     \
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "              \
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "            \
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors %s; "                \
     "require-trusted-types-for 'script'; trusted-types 'none'"
 
 static const char *const headers[][2] = {
-    {"Content-Security-Policy", POLICY},
     {"X-Content-Type-Options", "nosniff"},
-    {"X-Frame-Options", "DENY"},
     {"Referrer-Policy", "no-referrer"},
     {"Cross-Origin-Opener-Policy", "same-origin"},
     {"Cross-Origin-Resource-Policy", "same-origin"},
@@ -43,6 +42,7 @@ struct server {
     struct sessions sessions;
     struct bucket requests, strangers; /* with and without a session */
     atomic_bool ends;
+    char policy[POLICY_BYTES];
 };
 
 /* A request while its body arrives. */
@@ -117,9 +117,13 @@ static struct MHD_Response *make_response(struct reply *r)
     return response;
 }
 
-static void add_headers(struct MHD_Response *response, const struct reply *r)
+static void add_headers(const struct server *s, struct MHD_Response *response,
+                        const struct reply *r)
 {
     char text[300];
+    MHD_add_response_header(response, "Content-Security-Policy", s->policy);
+    if (!s->options->frame) /* it knows no origins */
+        MHD_add_response_header(response, "X-Frame-Options", "DENY");
     for (size_t i = 0; i < ARRAY_LEN(headers); i++)
         MHD_add_response_header(response, headers[i][0], headers[i][1]);
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
@@ -141,14 +145,15 @@ static void add_headers(struct MHD_Response *response, const struct reply *r)
 }
 
 /* Sends the reply. Returns MHD_NO if that cannot be, which closes the connection. */
-static enum MHD_Result send_reply(struct MHD_Connection *connection, struct reply *r)
+static enum MHD_Result send_reply(const struct server *s, struct MHD_Connection *connection,
+                                  struct reply *r)
 {
     if (r->body.failed)
         reply_error(r, 503, "the page's server is short of memory: ask for less at once");
     struct MHD_Response *response = r->body.failed ? NULL : make_response(r);
     if (!response)
         return MHD_NO;
-    add_headers(response, r);
+    add_headers(s, response, r);
     enum MHD_Result result = MHD_queue_response(connection, r->status ? r->status : 200, response);
     MHD_destroy_response(response);
     return result;
@@ -222,12 +227,23 @@ static bool refuse_early(struct server *s, struct MHD_Connection *connection, co
     return true;
 }
 
-/* Answers GET /?token=... The answer is a page that leads to the next one, and no redirection:
- * after a redirection from another site's page a browser would not send a Strict cookie. */
+/* Writes the part of an address after "#", which a browser does not send; at may be NULL. */
+static void put_place(struct text *t, const char *at)
+{
+    if (at) {
+        text_put(t, "#");
+        text_html(t, at);
+    }
+}
+
+/* Answers GET /?token=...&at=... The answer is a page that leads to the next one, and no
+ * redirection: after a redirection from another site's page a browser would not send a Strict
+ * cookie. */
 static void exchange(struct server *s, const struct request *q, const char *token, struct reply *r)
 {
     char cookie[SESSION_BYTES], name[COOKIE_BYTES];
     const char *old = cookie_of(q->connection);
+    const char *at = request_text(q, "at");
     if (!sessions_exchange(&s->sessions, token, old, cookie)) {
         if (sessions_has(&s->sessions, old))
             r->file = files_find("/");
@@ -239,8 +255,11 @@ static void exchange(struct server *s, const struct request *q, const char *toke
     }
     r->type = TYPE_HTML;
     text_put(&r->body, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-                       "<meta http-equiv=\"refresh\" content=\"0;url=/\"><title>shmview</title>"
-                       "</head><body><a href=\"/\">Continue</a></body></html>\n");
+                       "<meta http-equiv=\"refresh\" content=\"0;url=/");
+    put_place(&r->body, at);
+    text_put(&r->body, "\"><title>shmview</title></head><body><a href=\"/");
+    put_place(&r->body, at);
+    text_put(&r->body, "\">Continue</a></body></html>\n");
     cookie_name(q->connection, name);
     snprintf(r->cookie, sizeof r->cookie, "%s=%s; Path=/; HttpOnly; SameSite=Strict", name, cookie);
     if (s->options->on_exchange)
@@ -316,7 +335,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
     (void)version;
     if (!a) { /* the headers are there */
         if (refuse_early(s, connection, path, method, &reply))
-            return send_reply(connection, &reply);
+            return send_reply(s, connection, &reply);
         *state = calloc(1, sizeof *a);
         return *state ? MHD_YES : MHD_NO;
     }
@@ -329,7 +348,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
                               .body = a->body,
                               .body_bytes = a->n};
     answer(s, &q, strcmp(method, "POST") == 0, &reply);
-    return send_reply(connection, &reply);
+    return send_reply(s, connection, &reply);
 }
 
 static void on_completed(void *arg, struct MHD_Connection *connection, void **state,
@@ -360,6 +379,12 @@ int server_start(const struct server_options *options, struct server **ret_serve
     if (!s)
         return -ENOMEM;
     s->options = options;
+    int n =
+        snprintf(s->policy, sizeof s->policy, POLICY, options->frame ? options->frame : "'none'");
+    if (n < 0 || (size_t)n >= sizeof s->policy) {
+        free(s);
+        return -ENAMETOOLONG;
+    }
     bucket_init(&s->requests, LIMIT_REQUESTS_PER_S, LIMIT_REQUESTS_BURST);
     bucket_init(&s->strangers, LIMIT_REQUESTS_PER_S, LIMIT_REQUESTS_BURST);
     int r = sessions_init(&s->sessions);

@@ -65,6 +65,9 @@ struct server_options {
     const int *sockets; /* that listen; the server closes them */
     size_t n_sockets;
     const char *host; /* another name of this machine, for proxies; NULL: none */
+    /* The origin whose pages may show this one in a frame, which check_frame() has accepted; NULL:
+     * none. */
+    const char *frame;
     bool allow_changes;
     const struct route *routes; /* ends with path NULL; borrowed */
     void *context;              /* of handlers; borrowed */

@@ -48,6 +48,38 @@ START_TEST(origins)
 }
 END_TEST
 
+START_TEST(origins_of_frames)
+{
+    static const char *const right[] = {"http://localhost:8888", "http://127.0.0.1:1",
+                                        "http://[::1]:8888",     "http://localhost",
+                                        "http://proxy.example",  "https://proxy.example:8443"};
+    static const char *const wrong[] = {"",
+                                        "*",
+                                        "'self'",
+                                        "http:",
+                                        "http://",
+                                        "https://",
+                                        "https://localhost:8888",
+                                        "localhost:8888",
+                                        "http://localhost:8888/",
+                                        "http://localhost:*",
+                                        "http://*:8888",
+                                        "http://localhost:8888 *",
+                                        "http://localhost:8888;script-src *",
+                                        "http://evil.example",
+                                        "HTTP://localhost:8888",
+                                        "file://localhost",
+                                        "http://user@localhost:8888"};
+    for (size_t i = 0; i < ARRAY_LEN(right); i++)
+        ck_assert_msg(check_frame(right[i], "proxy.example"), "%s", right[i]);
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
+        ck_assert_msg(!check_frame(wrong[i], "proxy.example"), "%s", wrong[i]);
+    ck_assert(!check_frame("http://proxy.example", NULL));
+    ck_assert(!check_frame("https://proxy.example", NULL));
+    ck_assert(!check_frame("https://", ""));
+}
+END_TEST
+
 START_TEST(sites_that_made_the_request)
 {
     ck_assert(check_fetch_site(NULL));
@@ -70,5 +102,5 @@ START_TEST(secrets_are_equal)
 }
 END_TEST
 
-UNIT_MAIN("web_check", UNIT_TEST(hosts), UNIT_TEST(origins), UNIT_TEST(sites_that_made_the_request),
-          UNIT_TEST(secrets_are_equal))
+UNIT_MAIN("web_check", UNIT_TEST(hosts), UNIT_TEST(origins), UNIT_TEST(origins_of_frames),
+          UNIT_TEST(sites_that_made_the_request), UNIT_TEST(secrets_are_equal))
