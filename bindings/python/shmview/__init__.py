@@ -17,7 +17,8 @@ The first call starts a daemon for this user if none runs. help(shmview.NAME) de
 
 Share one array      array, zeros, ones, full, empty; attach_array opens it. view.array is numpy's
 Create and open      create, attach, connect; make creates a segment and returns a View of it
-Look                 list, exists, stats (Stats, SegmentStats, AttachmentStats), events (Events, SegmentEvent)
+Look                 list, exists, stats (Stats, SegmentStats, AttachmentStats), events (Events, SegmentEvent);
+    web returns the live page of a segment for a notebook (WebPage)
 Rights, removal      get_access, set_access (Access); remove, Segment.remove; trim returns memory of removed ones now
 Others' memory       wrap, from_dlpack return a View of it; for CUDA, pin; for MPI, 'import shmview.mpi'
 Streams of frames    create_stream, open_stream return a Stream (StreamInfo, StreamStatus, SlotStatus,
@@ -45,8 +46,7 @@ Instead of multiprocessing's
 
 Errors are subclasses of Error and of Python's own class:
     no such name         NotFound, NoLayout                 FileNotFoundError, LookupError
-    not now              Exists, Busy, TimedOut, NoDaemon   FileExistsError, BufferError, TimeoutError,
-                                                            ConnectionError
+    not now              Exists, Busy, TimedOut, NoDaemon   FileExistsError, BufferError, TimeoutError, ConnectionError
     no room, no right    NoSpace, Limit, Quota, Denied      OSError, PermissionError
     wrong value, place   FormatError, Bounds, IllSized, Misaligned, ConversionError    ValueError
     a holder has died    OwnerDied: 'with seg.recover() as died:' takes the lock and repairs
@@ -92,6 +92,7 @@ _lazy = {
     "_tuples": ("LockParty", "LockStatus", "Summary"),
     "_cuda": ("CudaError", "NoCuda", "Pinned", "pin"),
     "_foreign": ("from_dlpack", "wrap"),
+    "_web": ("WebPage", "web"),
     "_stats": ("AttachmentStats", "SegmentStats", "Stats", "exists", "list", "stats"),
     "_arrays": ("array", "attach_array", "empty", "full", "ones", "zeros"),
     "_streams": ("ReaderStatus", "SlotStatus", "StreamInfo", "StreamStatus", "create_stream", "open_stream"),

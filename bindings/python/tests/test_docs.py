@@ -35,7 +35,7 @@ def run_block(source, names):
 
 def test_blocks_of_code(capsys):
     pytest.importorskip("numpy")
-    first, recovery, reading, waiting, streams, _ = re.findall(r"```python\n(.*?)```", page("PYTHON.md"), re.S)
+    first, recovery, reading, waiting, streams, *_ = re.findall(r"```python\n(.*?)```", page("PYTHON.md"), re.S)
     names = {}
     run_block(first, names)
     assert capsys.readouterr().out == "Summary(n=1000, n_nan=0, min=0.0, max=3.0, sum=6.0)\n"
