@@ -22,7 +22,8 @@ pytestmark = [pytest.mark.usefixtures("daemon"),
 
 
 @pytest.fixture
-def web(daemon):
+def web(daemon, monkeypatch):
+    monkeypatch.setattr(shmview._web, "USE_SECONDS", 0.3)
     yield shmview.web
     shmview._web._end_all()
 
@@ -54,7 +55,7 @@ def test_a_frame_with_a_link_that_works(web, seg):
     assert "frame-ancestors http://localhost:8888;" in answer.headers["Content-Security-Policy"]
     cookie = answer.headers["Set-Cookie"].split(";")[0]
     assert '"name":"seg"' in ask(page, "/api/segment?name=seg", cookie).text
-    assert page.url != url  # the token is used, and the server has printed another link
+    await_(lambda: page.url != url)  # the token is used, and the server prints another link
     assert "token" not in repr(page)
 
 
@@ -145,7 +146,6 @@ def test_two_frames_at_once_get_links_of_their_own(web):
     first = page.url
     begun = time.monotonic()
     assert page.url == first  # nobody has used it
-    assert time.monotonic() - begun > 0.5
-    page._server._given_at = time.monotonic()
+    assert time.monotonic() - begun >= 0.2
     ask(page, "/" + first.split("/", 3)[3].split("#")[0])
-    assert page.url != first
+    await_(lambda: page.url != first)
