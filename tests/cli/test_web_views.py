@@ -124,9 +124,9 @@ def test_an_image(web, seg):
 
 def test_an_image_in_colours(web, ctl, seg):
     seg.do("v = s.view('c', 'l')")
-    seg.do("import numpy; numpy.asarray(v)[:] = (numpy.arange(60) * 4 + 3).reshape(4, 5, 3)")
+    seg.do("import numpy; numpy.asarray(v)[:] = (numpy.arange(60) * 3 + 3).reshape(4, 5, 3)")
     server = web().enter()
-    every = bytes(range(3, 243, 4))
+    every = bytes(range(3, 183, 3))
     head, data = server.picture(f"/api/image?{AT}c&colors=1")
     assert (head["rows"], head["columns"], head["shape"]) == (4, 5, [4, 5, 3])
     assert data == every
@@ -138,10 +138,16 @@ def test_an_image_in_colours(web, ctl, seg):
     head, data = server.picture(f"/api/image?{AT}c&colors=1&rows=2&columns=1")
     assert (head["rows"], head["columns"]) == (2, 1)
     assert list(data) == [int(sum(every[30 * i + k:30 * i + 30:3]) / 10 + 0.5) for i in range(2) for k in range(3)]
+    head, data = server.picture(f"/api/image?{AT}c&colors=1&rows=4&columns=2")
+    assert list(data) == [int(sum(row[3 * a + k:3 * b:3]) / (b - a) + 0.5)
+                          for row in reversed(rows) for a, b in ((0, 2), (2, 5)) for k in range(3)]
     # a long row, which is converted alone
     ctl("create", "wide", 3 * 30000 * 2, "--layout", "l: c=u1[2,30000,3]")
+    seg.do("w = shmview.attach('wide')")
+    seg.do("numpy.asarray(w.view('c', 'l'))[1, 29700:] = (7, 8, 9)")
     head, data = server.picture("/api/image?segment=wide&layout=l&view=c&colors=1&columns=100")
-    assert (head["rows"], head["columns"], len(data)) == (2, 100, 600)
+    assert (head["rows"], head["columns"]) == (2, 100)
+    assert data == bytes(3 * 199) + bytes((7, 8, 9))
     for path in (f"{AT}m", f"{AT}c&slice=:,:,:2", f"{AT}c&slice=0", f"{AT}a"):
         assert "colours need" in server.error(f"/api/image?{path}&colors=1")
 
