@@ -163,44 +163,35 @@ static bool read_unlimited(const json_t *value, uint64_t *ret)
     return true;
 }
 
-static void read_quota_bytes(struct config_reader *reader, const json_t *value, void *at)
+/* Reads a number of bytes, `least` or more. others has examples of texts that are right, too. */
+static void read_bytes(struct config_reader *reader, const json_t *value, int least,
+                       const char *others, uint64_t *ret)
 {
-    uint64_t *ret = at;
     int r = -EINVAL;
-    if (read_unlimited(value, ret))
-        return;
     if (json_is_integer(value)) {
         json_int_t n = json_integer_value(value);
-        r = n >= 1 && n <= (json_int_t)LIMIT_SEGMENT_BYTES ? 0 : -ERANGE;
+        r = n >= least && n <= (json_int_t)LIMIT_SEGMENT_BYTES ? 0 : -ERANGE;
         *ret = (uint64_t)n;
     } else if (json_is_string(value)) {
         r = config_parse_size(json_string_value(value), reader->memory, ret);
     }
     if (r == -ERANGE)
-        config_fault(reader, "must be 1 to %" PRIu64 " bytes, or 1%% to 100%%",
+        config_fault(reader, "must be %d to %" PRIu64 " bytes, or 1%% to 100%%", least,
                      LIMIT_SEGMENT_BYTES);
     else if (r)
-        config_fault(reader, "must be a number of bytes, or a string like \"64MiB\", \"50%%\" "
-                             "or \"unlimited\"");
+        config_fault(reader, "must be a number of bytes, or a string like %s", others);
+}
+
+static void read_quota_bytes(struct config_reader *reader, const json_t *value, void *at)
+{
+    if (!read_unlimited(value, at))
+        read_bytes(reader, value, 1, "\"64MiB\", \"50%\" or \"unlimited\"", at);
 }
 
 /* Reads the most bytes of the pool. */
 static void read_pool(struct config_reader *reader, const json_t *value, void *at)
 {
-    uint64_t *ret = at;
-    int r = -EINVAL;
-    if (json_is_integer(value)) {
-        json_int_t n = json_integer_value(value);
-        r = n >= 0 && n <= (json_int_t)LIMIT_SEGMENT_BYTES ? 0 : -ERANGE;
-        *ret = (uint64_t)n;
-    } else if (json_is_string(value)) {
-        r = config_parse_size(json_string_value(value), reader->memory, ret);
-    }
-    if (r == -ERANGE)
-        config_fault(reader, "must be 0 to %" PRIu64 " bytes, or 1%% to 100%%",
-                     LIMIT_SEGMENT_BYTES);
-    else if (r)
-        config_fault(reader, "must be a number of bytes, or a string like \"64MiB\" or \"1%%\"");
+    read_bytes(reader, value, 0, "\"64MiB\" or \"1%\"", at);
 }
 
 static void read_quota_count(struct config_reader *reader, const json_t *value, void *at)

@@ -126,7 +126,7 @@ START_TEST(a_signal_meanwhile)
     daemon_configure("{}");
     daemon_start_configured(&d, daemon_config_path());
     daemon_configure(text);
-    /* it is reading, or making them, when it is told to leave: nothing may stay */
+    /* the signal to end arrives while the daemon reads or makes them: nothing may stay */
     ck_assert_int_eq(kill(d.pid, SIGHUP), 0);
     AWAIT(daemon_objects(&d) > 0);
     daemon_stop(&d);
