@@ -209,7 +209,7 @@ static void run_calls(struct bench *bench, struct busy *b)
         double most;
     } kinds[] = {{"ping at once", 0, 1.5},
                  {"ping after 30 us", 30000, 1.5},
-                 {"ping after 200 us", 200000, 0}}; /* longer than the daemon polls */
+                 {"ping after 1 ms", 1000000, 0}}; /* longer than the daemon polls */
     static const char *const request = "{\"method\":\"io.shmview.Ping\",\"parameters\":{}}";
     struct exchange exchange;
     if (!place_exists(&bench->cpus, PLACE_TWO))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Create, and the detach that destroys the segment. The references are the same system calls in one
- * process, and a loop that makes the same objects without JSON. */
+ * process, and a loop that makes the same objects without JSON; that loop also with both sides
+ * polling, as shmview's do. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -118,21 +119,40 @@ static int map_objects(const int *fds, const size_t *bytes, void **maps)
     return 0;
 }
 
-static int run_echo(void *arg, double *ret)
+static int run_server(const struct creation *c, struct echo *echo, double *ret)
 {
-    struct creation *c = arg;
     const size_t bytes[ECHO_OBJECTS] = {c->size->n, MAP_BYTES, ECHO_LOCK_BYTES};
     int64_t start = now_ns();
     for (int i = 0; i < c->size->calls; i++) {
         int fds[ECHO_DESCRIPTORS];
         void *maps[ECHO_OBJECTS];
-        if (echo_call(&c->echo, EXCHANGE_CREATE, fds) != ECHO_OBJECTS ||
-            map_objects(fds, bytes, maps) || echo_call(&c->echo, EXCHANGE_DETACH, NULL) < 0)
+        if (echo_call(echo, EXCHANGE_CREATE, fds) != ECHO_OBJECTS ||
+            map_objects(fds, bytes, maps) || echo_call(echo, EXCHANGE_DETACH, NULL) < 0)
             return failed("the echo server makes no objects");
         for (int k = 0; k < ECHO_OBJECTS; k++)
             munmap(maps[k], bytes[k]);
     }
     return finish(c, start, ret);
+}
+
+static int run_echo(void *arg, double *ret)
+{
+    struct creation *c = arg;
+    return run_server(c, &c->echo, ret);
+}
+
+/* The server takes a processor as long as it runs, so it runs for this measurement alone. */
+static int run_polling(void *arg, double *ret)
+{
+    struct creation *c = arg;
+    struct echo echo = {.pid = -1, .fd = -1, .polls = true};
+    int r = echo_start(&echo, false, c->exchanges, EXCHANGES, c->size->n);
+    if (r == 0) {
+        place_process(&c->bench->cpus, PLACE_TWO, 1, echo.pid);
+        r = run_server(c, &echo, ret);
+    }
+    echo_stop(&echo);
+    return r;
 }
 
 /* --- The rows ------------------------------------------------------------ */
@@ -164,10 +184,11 @@ static void run_place(struct creation *c, enum place place)
         .scale = 1e-3,
         .rounds = 21,
         .rounds_quick = 3,
-        .n = 3,
+        .n = place == PLACE_TWO ? 4 : 3,
         .list = {{"shmview", run_shmview, c, {0}},
                  {"the calls in process", run_raw, c, {0}},
-                 {"libuv loop without JSON", run_echo, c, {0}}},
+                 {"libuv loop without JSON", run_echo, c, {0}},
+                 {"the loop, both sides poll", run_polling, c, {0}}},
     };
     struct contest many = contest;
     many.n = 2;

@@ -210,6 +210,7 @@ int shmview_connect(const char *socket_path, unsigned flags,
     if (!c)
         return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
     c->fd = -1;
+    c->spin.kind = SPIN_REPLY;
     atomic_init(&c->bell, -1);
     c->client = client_number();
     pthread_mutex_init(&c->mutex, NULL);

@@ -5,10 +5,22 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#define NS_FIRST 50000  /* the first poll, and each new attempt */
-#define NS_MOST  100000 /* the longest poll */
-#define NS_LEAST 2000   /* shorter polls are not worth it */
-#define ANEW     16     /* after useless polls, one wait of so many polls again */
+#define NS_LEAST 2000 /* shorter polls are not worth it */
+#define ANEW     16   /* after useless polls, one wait of so many polls again */
+
+/* How long a wait of each kind may be polled. A sleeping processor of a virtual machine takes up to
+ * 100 us to wake. A reply to a creation takes as long again, and a client that maps what it got
+ * sends its next request after 50 us. If both sides sleep, the first attempt of either must last
+ * until the other has been woken and has answered. KVM polls for as long before it lets a processor
+ * halt (halt_poll_ns). */
+static const struct {
+    uint32_t first_ns; /* the first poll, and each new attempt */
+    uint32_t most_ns;  /* the longest poll */
+} kinds[] = {
+    [SPIN_CHANGE] = {50000, 100000},
+    [SPIN_REPLY] = {200000, 400000},
+    [SPIN_REQUEST] = {200000, 200000},
+};
 
 /* How often a thread that has one processor looks before it yields it. A look takes 10 to 30 ns,
  * and a yield may take more than a microsecond. */
@@ -36,7 +48,7 @@ uint32_t spin_begin(struct spin *spin)
 {
     uint32_t ns = spin->ns;
     if (spin->in_vain % ANEW == 0) {
-        ns = NS_FIRST;
+        ns = kinds[spin->kind].first_ns;
         if (!is_pinned())
             spin->looks = 0;
         else if (!spin->looks)
@@ -56,7 +68,7 @@ void spin_yielded(struct spin *spin, unsigned looks, unsigned n_yields)
     if (!spin->looks)
         return;
     if (n_yields == 0)
-        spin->looks = (uint16_t)(looks < SPIN_LOOKS_MOST ? 2 * looks : SPIN_LOOKS_MOST);
+        spin->looks = (uint8_t)(looks < SPIN_LOOKS_MOST ? 2 * looks : SPIN_LOOKS_MOST);
     else if (spin->looks > LOOKS_LEAST)
         spin->looks /= 2;
 }
@@ -68,7 +80,8 @@ void spin_hit(struct spin *spin, uint32_t ns, int64_t took_ns)
         spin_missed(spin, ns);
         return;
     }
-    int64_t twice = took_ns < NS_MOST / 2 ? 2 * took_ns : NS_MOST;
+    uint32_t most = kinds[spin->kind].most_ns;
+    int64_t twice = took_ns < most / 2 ? 2 * took_ns : most;
     spin->ns = twice > ns ? (uint32_t)twice : ns;
     spin->in_vain = 1;
 }

@@ -5,8 +5,9 @@
  *
  * Waits for the same peer resemble each other. Therefore a useless poll halves the next one. When a
  * poll would be very short, only one wait in 16 polls again. If both sides sleep, both must try
- * again soon, because a side that sleeps answers too late for the other one's poll. One poll in 16
- * waits of a millisecond takes a third of a percent of a processor.
+ * again soon, because a side that sleeps answers too late for the other one's poll. A useless poll
+ * is shorter than its wait. So one poll in 16 waits takes at most a sixteenth of the time that the
+ * waiter would sleep.
  *
  * Polling is harmful if the peer needs the processor that polls. A thread that may run on one
  * processor only shares it perhaps with its peer: it polls too, but yields in between. A yield
@@ -25,11 +26,20 @@
  * may use do not matter, because the peer may use others. */
 bool spin_is_possible(void);
 
-/* The experience with one kind of wait. Start from zero. One thread at a time. */
+/* For what a waiter waits, which decides how long it may poll at most. */
+enum spin_kind {
+    SPIN_CHANGE,  /* of a word in shared memory: 100 us */
+    SPIN_REPLY,   /* of the daemon: 400 us */
+    SPIN_REQUEST, /* of a client: 200 us */
+};
+
+/* The experience with one wait. Start with its kind, and zero else. One thread at a time. Of 8
+ * bytes, so that threads can share it as one atomic value. */
 struct spin {
     uint32_t ns;      /* how long the next poll may take */
     uint16_t in_vain; /* counts useless waits; 0: no wait so far, 1: the last one was useful */
-    uint16_t looks;   /* before the first yield; 0: this thread has several processors */
+    uint8_t looks;    /* before the first yield; 0: this thread has several processors */
+    uint8_t kind;     /* enum spin_kind */
 };
 
 /* Returns how many nanoseconds to poll now; 0: not at all. After the wait the caller must report

@@ -16,7 +16,8 @@ static void on_idle(uv_idle_t *idle)
 
 void poll_ahead_init(struct poll_ahead *poll_ahead, uv_loop_t *loop)
 {
-    *poll_ahead = (struct poll_ahead){.is_possible = spin_is_possible()};
+    *poll_ahead =
+        (struct poll_ahead){.spin = {.kind = SPIN_REQUEST}, .is_possible = spin_is_possible()};
     uv_idle_init(loop, &poll_ahead->idle);
     poll_ahead->idle.data = poll_ahead;
 }

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include "common/base/util.h"
 #include "unit/unit.h"
 
 #define MOST_NS 100000
@@ -105,6 +106,33 @@ START_TEST(one_who_does_not_stops_soon)
 }
 END_TEST
 
+/* The kinds differ in how long they poll, and not in which share of the time they poll in vain. */
+START_TEST(each_kind_has_its_limits)
+{
+    static const struct {
+        enum spin_kind kind;
+        uint32_t first_ns, most_ns;
+    } kinds[] = {
+        {SPIN_CHANGE, 50000, 100000},
+        {SPIN_REPLY, 200000, 400000},
+        {SPIN_REQUEST, 200000, 200000},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        struct spin l = {.kind = (uint8_t)kinds[i].kind};
+        uint64_t sum = 0;
+        ck_assert_uint_eq(spin_begin(&l), kinds[i].first_ns);
+        for (int n = 0; n < 10; n++)
+            spin_hit(&l, spin_begin(&l), spin_begin(&l));
+        ck_assert_uint_eq(spin_begin(&l), kinds[i].most_ns);
+        for (int n = 0; n < 16000; n++) {
+            sum += spin_begin(&l);
+            spin_missed(&l, spin_begin(&l));
+        }
+        ck_assert_uint_lt(sum / 16000, kinds[i].first_ns / 15);
+    }
+}
+END_TEST
+
 START_TEST(one_who_sees_again_looks_again)
 {
     struct spin l = {0};
@@ -127,4 +155,4 @@ END_TEST
 UNIT_MAIN("spin", UNIT_TEST(one_who_sees_goes_on_looking), UNIT_TEST(one_who_does_not_stops_soon),
           UNIT_TEST(an_answer_after_the_poll_is_a_miss),
           UNIT_TEST(one_who_has_one_processor_yields), UNIT_TEST(yields_follow_the_answers),
-          UNIT_TEST(one_who_sees_again_looks_again))
+          UNIT_TEST(each_kind_has_its_limits), UNIT_TEST(one_who_sees_again_looks_again))
