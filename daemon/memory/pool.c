@@ -18,7 +18,7 @@
 #define TICK_MS 1000
 /* The pool is filled when nothing was wanted for so long, because making objects takes time from
  * the creations; and while it has less than this part of what it should. */
-#define FILL_MS    5
+#define FILL_MS    1
 #define LEAST_PART 8
 /* Nothing is made for so long after memory was short, or a drain. */
 #define PAUSE_NS 2000000000
@@ -47,6 +47,8 @@ static struct {
     uv_work_t work;
     bool runs;        /* the loop has queued it, and it is not done; loop only */
     struct class *of; /* NULL: nothing is made */
+    bool now;         /* few are left: creations are not waited for */
+    uint64_t uses;    /* when it was queued */
     unsigned n;
     struct pool_object *make[BATCH]; /* NULL from where the thread has taken it over */
 } job;
@@ -212,12 +214,21 @@ static bool make(struct class *c, struct pool_object *object)
     return keep;
 }
 
+/* Whether something was wanted since the loop queued the job. */
+static bool is_wanted(void)
+{
+    pthread_mutex_lock(&lock);
+    bool wanted = uses != job.uses;
+    pthread_mutex_unlock(&lock);
+    return wanted;
+}
+
 static void work(uv_work_t *w)
 {
     bool fits = is_memory_free();
     (void)w;
     shrink(!fits);
-    for (unsigned i = 0; fits && i < job.n; i++) {
+    for (unsigned i = 0; fits && i < job.n && (job.now || i == 0 || !is_wanted()); i++) {
         fits = make(job.of, job.make[i]);
         if (fits)
             job.make[i] = NULL;
@@ -260,6 +271,8 @@ static void start_job(bool now, bool tick)
     if (!by_loop || job.runs)
         return;
     pthread_mutex_lock(&lock);
+    job.now = now;
+    job.uses = uses;
     if (limit)
         choose(now);
     pthread_mutex_unlock(&lock);

@@ -11,8 +11,9 @@
  *
  * It learns from demand. Objects of one size are a class, and the pool knows the CLASSES that were
  * wanted last. It keeps as many objects of a class as were wanted in one second, if that was more
- * than one. It makes them when nothing was wanted for some milliseconds, or when few are left. The
- * number falls by a quarter in each second without such demand, so an idle daemon has none.
+ * than one. It makes them when nothing was wanted for a millisecond, until something is, or when
+ * few are left. The number falls by a quarter in each second without such demand, so an idle daemon
+ * has none.
  *
  * All objects together have at most the bytes that the configuration allows. They count as free
  * memory (object_space()): a creation that finds too little calls pool_drain(), and the pool
