@@ -71,6 +71,18 @@ static int commit_all(int fd, const struct wire_create *create)
     return r;
 }
 
+/* Writes zeros to all of it. The pages are mapped next, which takes a third of the time then. After
+ * a failure the kernel zeroes the rest. */
+static void zero(int fd, uint64_t bytes)
+{
+    static const char zeros[65536];
+    ssize_t n = 1;
+    for (uint64_t done = 0; done < bytes && n > 0; done += (uint64_t)n) {
+        uint64_t left = bytes - done;
+        n = pwrite(fd, zeros, left < sizeof zeros ? (size_t)left : sizeof zeros, (off_t)done);
+    }
+}
+
 /* Returns an empty memfd, or -errno. It does not have the name of the segment, because a service
  * manager that stores the descriptor shows it to all users. Linux before 6.3 does not know
  * MFD_NOEXEC_SEAL. */
@@ -92,6 +104,8 @@ static int make_memory(const struct wire_create *create)
         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW))
         return fail_errno("memory of a segment", errno);
     int r = commit_all(fd, create);
+    if (r == 0 && create->populate)
+        zero(fd, (uint64_t)create->size);
     return r ? r : steal_fd(&fd);
 }
 

@@ -241,6 +241,7 @@ int segment_read_options(const struct shmview_create_options *options, struct wi
         .label = o.label,
         .backing = o.backing,
         .memory = own ? WIRE_MEMORY_CLIENT : 0,
+        .populate = o.flags & SHMVIEW_POPULATE,
     };
     int r = placement_read(o.placement, ret);
     if (r)

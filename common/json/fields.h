@@ -60,6 +60,7 @@ struct field {
     enum field_kind kind;
     bool optional;            /* may be absent, or null */
     bool narrow;              /* INT, BOOL, ENUM: a uint32_t in the struct */
+    bool if_true;             /* BOOL: false is not written */
     size_t offset;            /* of the member in its struct */
     size_t present;           /* INT, INTS: offset of a bool that is set if it is there; 0: none */
     size_t count;             /* INTS, OBJECTS, IDS, LIST, STRINGS: of the count */

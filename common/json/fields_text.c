@@ -137,6 +137,7 @@ static bool is_absent(const struct field *f, const struct member *m)
     case FIELD_STRINGS:
         return f->optional && m->n == 0;
     case FIELD_BOOL:
+        return f->if_true && m->number == 0;
     case FIELD_OBJECT:
         break;
     }

@@ -107,6 +107,7 @@ static const struct field create_fields[] = {
     {"huge", FIELD_ENUM, true, .offset = AT(wire_create, huge), .enums = wire_huge_names},
     {"numa", FIELD_ENUM, true, .offset = AT(wire_create, numa), .enums = wire_numa_names},
     {"node", FIELD_INT, true, .offset = AT(wire_create, node), .max = LIMIT_NODE},
+    {"populate", FIELD_BOOL, true, .if_true = true, .offset = AT(wire_create, populate)},
     FIELDS_END,
 };
 static const struct field set_access_fields[] = {

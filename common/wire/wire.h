@@ -85,6 +85,7 @@ struct wire_create {
     int64_t huge;      /* 0: not wanted */
     int64_t numa;      /* 0: not wanted */
     int64_t node;      /* WIRE_ABSENT: none */
+    bool populate;
 };
 
 /* The values of wire_create.memory. */

@@ -30,6 +30,8 @@
 /* From this size on a thread frees the memory. Freeing it on the loop would take as long as an
  * attach. */
 #define DISCARD_BYTES (1 << 20)
+/* How many zeros are written at once. */
+#define ZEROS_BYTES 65536
 
 /* Allocates the pages and zeroes them. Unlike ftruncate() alone this fails with ENOSPC here, and
  * not by a SIGBUS in a client. Returns 0 or -errno. */
@@ -308,6 +310,18 @@ int object_grow(int fd, uint64_t from, uint64_t to)
     if ((uint64_t)st.st_size < from)
         from = (uint64_t)st.st_size;
     return from >= to ? 0 : commit(fd, from, to - from);
+}
+
+void object_zero(int fd, uint64_t from, uint64_t bytes)
+{
+    static const char zeros[ZEROS_BYTES];
+    for (uint64_t done = 0; done < bytes;) {
+        size_t n = bytes - done < sizeof zeros ? (size_t)(bytes - done) : sizeof zeros;
+        ssize_t r = pwrite(fd, zeros, n, (off_t)(from + done));
+        if (r <= 0)
+            return;
+        done += (uint64_t)r;
+    }
 }
 
 int object_stat(const struct object *object, struct stat *ret)

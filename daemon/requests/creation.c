@@ -293,6 +293,7 @@ static struct job *job_new(const struct request *request, const struct wire_crea
         return NULL;
     }
     s->size = (uint64_t)create->size;
+    s->populate = create->populate;
     if (!(declared ? permit_declare(request, &declared->access, s)
                    : permit_create(request, create, s))) {
         free(job);

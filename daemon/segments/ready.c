@@ -8,8 +8,6 @@
 
 #include "daemon/segments/use.h"
 
-#define ZEROS_BYTES 65536
-
 /* Names of segments have no '+', and those of other objects have a number after it. */
 static struct object named(const struct pool_object *ready)
 {
@@ -25,27 +23,13 @@ static void unmake(const struct pool_object *ready)
     object_remove(&object);
 }
 
-/* Writes zeros over each page, which the kernel then need not zero at the first access. After a
- * failure the kernel does that for the rest. */
-static void zero(int fd, uint64_t bytes)
-{
-    static const char zeros[ZEROS_BYTES];
-    for (uint64_t done = 0; done < bytes;) {
-        size_t n = bytes - done < sizeof zeros ? (size_t)(bytes - done) : sizeof zeros;
-        ssize_t r = pwrite(fd, zeros, n, (off_t)done);
-        if (r <= 0)
-            return;
-        done += (uint64_t)r;
-    }
-}
-
 static int make(struct pool_object *ready, uint64_t bytes)
 {
     struct object object = named(ready);
     int fd = object_create_promised(&object, bytes, bytes, NULL);
     if (fd < 0)
         return fd;
-    zero(fd, bytes);
+    object_zero(fd, 0, bytes);
     ready->fd = fd;
     ready->device = object.device;
     ready->inode = object.inode;

@@ -38,6 +38,7 @@ START_TEST(create)
                                    .access = i / 6 % 4,
                                    .lifetime = i / 24 % 4,
                                    .lock = i / 96,
+                                   .populate = i % 2,
                                    .grant = {.mode = i % 5 ? i : WIRE_ABSENT,
                                              .owner = i % 7 ? i : WIRE_ABSENT,
                                              .group = i % 3 ? i : WIRE_ABSENT,
@@ -52,6 +53,7 @@ START_TEST(create)
         ck_assert_int_eq(to.access, from.access);
         ck_assert_int_eq(to.lifetime, from.lifetime);
         ck_assert_int_eq(to.lock, from.lock);
+        ck_assert_int_eq(to.populate, from.populate);
         ck_assert_int_eq(to.grant.mode, from.grant.mode);
         ck_assert_int_eq(to.grant.owner, from.grant.owner);
         ck_assert_int_eq(to.grant.group, from.grant.group);

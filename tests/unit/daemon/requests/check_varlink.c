@@ -197,7 +197,8 @@ START_TEST(requests)
                                  WIRE_MEMORY_CLIENT,
                                  SHMVIEW_HUGE_WANTED,
                                  SHMVIEW_NUMA_NODE,
-                                 0};
+                                 0,
+                                 true};
     struct wire_set_access set_access = {"s", 5, grant};
     struct wire_attach attach_to = {"s", SHMVIEW_WRITE, 5};
     struct wire_entrust entrust = {"s", 5};

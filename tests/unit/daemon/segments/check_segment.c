@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "common/base/util.h"
 #include "daemon/segments/segment.h"
 #include "daemon/segments/use.h"
 #include "unit/faults.h"
@@ -49,6 +50,34 @@ START_TEST(headers_of_the_objects)
     munmap(l, sizeof *l);
     ck_assert_ptr_null(segment_free(s));
     ck_assert_uint_eq(unit_objects(), 0);
+}
+END_TEST
+
+/* Whether the kernel need not zero this page of the data any more. */
+static bool is_zeroed(const struct segment *s, uint64_t at)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    unsigned char there = 0;
+    char *data = look(s, DATA, s->size);
+    ck_assert_int_eq(mincore(data + at / page * page, page, &there), 0);
+    munmap(data, s->size);
+    return there & 1;
+}
+
+/* Of several steps, so that each of them zeroes its part. */
+START_TEST(data_is_zeroed_for_creators_who_populate)
+{
+    const uint64_t size = SEGMENT_STEP_BYTES + 10000, places[] = {0, 70000, size - 10000, size - 1};
+    for (int populate = 0; populate < 2; populate++) {
+        struct segment *s = fresh(size, true);
+        struct object_space space;
+        s->populate = populate;
+        ck_assert_int_eq(whole_segment(s, NULL, &space), 0);
+        ck_assert_uint_eq(size_of(s, DATA), size);
+        for (size_t i = 0; i < ARRAY_LEN(places); i++)
+            ck_assert_int_eq(is_zeroed(s, places[i]), populate);
+        segment_free(s);
+    }
 }
 END_TEST
 
@@ -441,7 +470,8 @@ START_TEST(descriptors_are_bounded)
 }
 END_TEST
 
-UNIT_MAIN("segment", UNIT_TEST(headers_of_the_objects), UNIT_TEST(without_a_lock),
+UNIT_MAIN("segment", UNIT_TEST(headers_of_the_objects),
+          UNIT_TEST(data_is_zeroed_for_creators_who_populate), UNIT_TEST(without_a_lock),
           UNIT_TEST(object_that_is_in_the_way),
           UNIT_TEST(allocation_that_is_cancelled_or_too_large),
           UNIT_TEST(every_call_of_an_allocation_fails), UNIT_TEST(descriptors_by_access),
