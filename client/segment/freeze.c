@@ -177,11 +177,15 @@ int shmview_freeze(struct shmview_segment *segment, unsigned flags)
         return r;
     r = freeze_with(segment, &reply, flags);
     reply_deinit(&reply);
-    /* The seal decides, so the result of this request does not matter; the error text does. */
+    /* The seal decides, so other errors of this request than _BUSY do not matter. The error text of
+     * a failure before it does. */
     char text[ERROR_TEXT_BYTES];
     snprintf(text, sizeof text, "%s", shmview_error_text());
-    if (ask(segment, true, &last) == 0)
+    int ended = ask(segment, true, &last);
+    if (ended == 0)
         reply_deinit(&last);
+    if (r == 0 && ended == -SHMVIEW_ERR_BUSY)
+        return ended;
     if (r)
         set_error_text("%s", text);
     return r;

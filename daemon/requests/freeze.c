@@ -119,6 +119,17 @@ void freeze_end(struct attachment *attachment)
         attachment_become_reader(attachment);
 }
 
+void freeze_done(const struct request *request, struct attachment *attachment)
+{
+    const struct segment *s = attachment->segment;
+    bool is_begun = s->use->freezer == attachment;
+    freeze_end(attachment);
+    /* the kernel accepts only this seal while others write */
+    if (!is_begun && segment_frozen(s) == SHMVIEW_FROZEN_FUTURE &&
+        request_find(request, s->name, (int64_t)s->id))
+        refuse_writers(request->answer, attachment);
+}
+
 bool freeze_lets_write(const struct request *request, const struct segment *segment)
 {
     const struct attachment *freezer = segment->use ? segment->use->freezer : NULL;

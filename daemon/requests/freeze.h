@@ -23,6 +23,10 @@ struct segment;
  * the data. Or refuses. */
 void freeze_begin(const struct request *request, struct attachment *attachment);
 
+/* Like freeze_end(), for a client that reports the end. Refuses if an earlier daemon had begun it,
+ * and others have attached the segment for writing before the client could add its seal. */
+void freeze_done(const struct request *request, struct attachment *attachment);
+
 /* Ends what freeze_begin() has begun, if it was this attachment's. If nobody can write to the
  * segment any longer, the attachment has access read from now on. */
 void freeze_end(struct attachment *attachment);

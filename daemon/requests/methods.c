@@ -127,7 +127,7 @@ static void freeze(struct request *r, const union wanted *want)
 {
     struct attachment *a = find_attachment(r, want->freeze.attachment);
     if (a && want->freeze.done)
-        freeze_end(a);
+        freeze_done(r, a);
     else if (a)
         freeze_begin(r, a);
 }

@@ -12,11 +12,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <shmview/freeze.h>
+
 #include "common/base/util.h"
 #include "daemon/base/log.h"
 #include "daemon/rights/quota.h"
 #include "daemon/segments/control_peek.h"
 #include "daemon/segments/events.h"
+#include "daemon/segments/frozen.h"
 #include "daemon/segments/phases.h"
 #include "daemon/segments/ringing.h"
 #include "daemon/segments/stream_peek.h"
@@ -94,6 +97,9 @@ struct attachment *attachment_restore(struct attachments *list, struct segment *
         return NULL;
     }
     fill(a, list, segment, record, payer);
+    /* the earlier daemon ended before the client, which has frozen the segment, could report it */
+    if (a->access == SHMVIEW_WRITE && segment_frozen(segment) == SHMVIEW_FROZEN_ALL)
+        attachment_become_reader(a);
     return a;
 }
 

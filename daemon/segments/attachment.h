@@ -64,7 +64,8 @@ int attachment_new(struct attachments *list, struct segment *segment, int64_t ac
                    struct attachment **ret, struct segment_grip *ret_grip);
 
 /* Like attachment_new(), but for a record that an earlier daemon wrote. The segment must be
- * restored. Returns the attachment, or NULL if memory is short. */
+ * restored. If it is frozen, access write becomes read. Returns the attachment, or NULL if memory
+ * is short. */
 struct attachment *attachment_restore(struct attachments *list, struct segment *segment,
                                       const struct store_attachment *record,
                                       struct quota_user *payer);

@@ -78,7 +78,10 @@ enum shmview_frozen {
  *                 handle are not released (flags 0), or if a device or the kernel has pages
  *                 of it pinned, which the text states as a possibility. If the segment was
  *                 frozen with SHMVIEW_FREEZE_FUTURE, the kernel may leave the handle with
- *                 access read; the text states it, and the call may be repeated
+ *                 access read; the text states it, and the call may be repeated. With
+ *                 SHMVIEW_FREEZE_FUTURE also if the daemon was restarted during the call, and
+ *                 others could attach the segment for writing: they still can write, and
+ *                 nobody else can begin to
  *     _READ_ONLY  the handle has no access write
  *     _DENIED     this user may no longer write to the segment
  *     _INVALID    the backing is not SHMVIEW_BACKING_SEALED, the segment is a stream or

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <shmview/freeze.h>
+
 #include "crash/world.h"
 #include "support/await.h"
 #include "support/client.h"
@@ -80,6 +82,8 @@ static void build(void)
     world_define(&w, m, "other");
     world_set_mode(&w, m, 0640);
     big = world_create(&w, "big", 1 << 20, SHMVIEW_ATTACHED);
+    if (world_backing() == SHMVIEW_BACKING_SEALED)
+        world_freeze(&w, big, 0);
     child_start(&holder, hold, NULL);
     child_hear(&holder, 1);
     m->slots++;
@@ -92,6 +96,8 @@ static void build(void)
     OK(shmview_unlock(old_p->handle));
     world_remove(&w, old_p);
     new_p = world_create(&w, "p", 200, SHMVIEW_MANUAL);
+    if (world_backing() == SHMVIEW_BACKING_SEALED)
+        world_freeze(&w, new_p, SHMVIEW_FREEZE_FUTURE);
     v = world_create(&w, "v", 300, SHMVIEW_MANUAL);
     child_start(&victim, fall, NULL);
     child_hear(&victim, 1);

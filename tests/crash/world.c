@@ -8,7 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <shmview/freeze.h>
 #include <shmview/layout.h>
+#include <shmview/stats.h>
 
 #include "support/await.h"
 #include "support/client.h"
@@ -88,6 +90,18 @@ void world_set_mode(struct world *world, struct thing *thing, uint32_t mode)
                                                  .entries = &user};
     DONE(shmview_set_access(world->conn, thing->name, &change));
     thing->mode = mode;
+    world_check(world, false);
+}
+
+void world_freeze(struct world *world, struct thing *thing, unsigned flags)
+{
+    int r = shmview_freeze(thing->handle, flags);
+    if (r == -SHMVIEW_ERR_DISCONNECTED) {
+        ck_assert_int_eq(shmview_is_frozen(thing->handle), 0);
+        r = AGAIN(shmview_freeze(thing->handle, flags));
+    }
+    OK(r);
+    thing->frozen = flags & SHMVIEW_FREEZE_FUTURE ? SHMVIEW_FROZEN_FUTURE : SHMVIEW_FROZEN_ALL;
     world_check(world, false);
 }
 
@@ -193,6 +207,51 @@ static void check_objects(const struct world *world, const json_t *list)
     ck_assert_uint_eq(unnamed_found, unnamed);
 }
 
+/* Returns the seals that the kernel has for the data of a segment. */
+static int kernel_seals(const struct world *world, const struct thing *t)
+{
+    struct raw raw;
+    char call[64];
+    snprintf(call, sizeof call, "{'name':'%s','access':'peek'}", t->name);
+    raw_connect(&raw, world->keeper.daemon.socket);
+    json_decref(raw_call(&raw, "Attach", call));
+    int seals = fcntl(raw.fds[0], F_GET_SEALS);
+    raw_close_fds(&raw);
+    raw_close(&raw);
+    return seals;
+}
+
+/* Checks that kernel, daemon and library agree on how far a segment is frozen, and that nobody else
+ * can attach it for writing. */
+static void check_frozen(const struct world *world, const struct thing *t, const json_t *listed)
+{
+    const char *const told = json_string_value(json_object_get(listed, "frozen"));
+    const bool all = t->frozen == SHMVIEW_FROZEN_ALL;
+    struct shmview_segment *none;
+    ck_assert_str_eq(told ? told : "not", all ? "all" : t->frozen ? "future" : "not");
+    if (t->handle)
+        ck_assert_int_eq(shmview_is_frozen(t->handle), all);
+    if (!t->frozen)
+        return;
+    int seals = kernel_seals(world, t);
+    ck_assert_int_eq(seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE),
+                     all ? F_SEAL_WRITE : F_SEAL_FUTURE_WRITE);
+    REFUSED(shmview_attach(world->conn, t->name, SHMVIEW_WRITE, 0, &none), READ_ONLY, "is frozen");
+}
+
+/* Checks that no attachment has access write any longer. */
+static void check_readers(const struct world *world, const struct thing *t)
+{
+    const struct shmview_stats *stats;
+    const struct shmview_stats_options o = {
+        .struct_bytes = sizeof o, .limit = SHMVIEW_STATS_ALL, .names = &t->name, .n_names = 1};
+    OK(shmview_stats_get(world->conn, &o, &stats));
+    ck_assert_uint_eq(stats->n_segments, 1);
+    for (size_t i = 0; i < stats->segments[0]->n_parties; i++)
+        ck_assert_uint_ne(stats->segments[0]->parties[i]->access, SHMVIEW_WRITE);
+    shmview_stats_free(stats);
+}
+
 static void check_thing(const struct world *world, const struct thing *t, const json_t *list)
 {
     const json_t *listed = find_listed(list, t->name);
@@ -207,8 +266,13 @@ static void check_thing(const struct world *world, const struct thing *t, const 
                   t->slots + t->peeks);
     ck_assert_uint_eq((uint64_t)raw_int(listed, "mode"), t->mode ? t->mode : 0600);
     ck_assert_uint_eq(json_array_size(json_object_get(listed, "acl")), t->mode ? 1 : 0);
-    struct shmview_segment *s = client_attach(world->conn, t->name, SHMVIEW_WRITE);
+    check_frozen(world, t, listed);
+    if (t->frozen == SHMVIEW_FROZEN_ALL)
+        check_readers(world, t);
+    struct shmview_segment *s =
+        client_attach(world->conn, t->name, t->frozen ? SHMVIEW_READ : SHMVIEW_WRITE);
     struct shmview_view v;
+    ck_assert_int_eq(shmview_is_frozen(s), t->frozen == SHMVIEW_FROZEN_ALL);
     check_bytes(t, s);
     for (unsigned i = 0; i < t->n_layouts; i++)
         OK(shmview_view_open(s, t->layouts[i], "A", &v));

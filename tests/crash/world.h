@@ -24,6 +24,7 @@ struct thing {
     unsigned slots, peeks; /* attachments with and without a slot in the lock */
     const char *layouts[WORLD_LAYOUTS];
     unsigned n_layouts;
+    uint32_t frozen;                /* an enum shmview_frozen; 0: not at all */
     uint32_t mode;                  /* set together with an entry for a user; 0: unchanged */
     struct shmview_segment *handle; /* the test's own; NULL: none */
 };
@@ -56,6 +57,8 @@ struct thing *world_create(struct world *world, const char *name, uint64_t size,
 void world_define(struct world *world, struct thing *thing, const char *layout);
 /* Changes the mode and adds an entry for a user. */
 void world_set_mode(struct world *world, struct thing *thing, uint32_t mode);
+/* Freezes the segment with flags of shmview_freeze(). */
+void world_freeze(struct world *world, struct thing *thing, unsigned flags);
 void world_remove(struct world *world, struct thing *thing);
 /* Detaches the handle. */
 void world_detach(struct world *world, struct thing *thing);
