@@ -3,7 +3,8 @@
  * writes one line of result for each. It connects as any program does: to the user's daemon or
  * the system's.
  *
- *    create NAME SIZE | seal NAME SIZE    the second makes a sealed segment
+ *    create NAME SIZE | seal NAME SIZE | own NAME SIZE
+ *                        the second makes a sealed segment, the third one of its own memory
  *    attach NAME r|w | detach | remove NAME | ping
  *    share NAME GROUP    access for that group, to read and write
  *    lock | trylock | unlock
@@ -26,10 +27,12 @@
 static struct shmview_connection *connection;
 static struct shmview_segment *segment;
 
-static int create(const char *name, const char *size, uint32_t backing)
+static int create(const char *name, const char *size, uint32_t backing, uint32_t flags)
 {
-    struct shmview_create_options options = {
-        .struct_bytes = sizeof options, .lifetime = SHMVIEW_MANUAL, .backing = backing};
+    struct shmview_create_options options = {.struct_bytes = sizeof options,
+                                             .lifetime = SHMVIEW_MANUAL,
+                                             .backing = backing,
+                                             .flags = flags};
     return shmview_create(connection, name, strtoull(size, NULL, 10), &options, &segment);
 }
 
@@ -85,9 +88,11 @@ static int detach(void)
 static int obey(const char *command, const char *a, const char *b)
 {
     if (strcmp(command, "create") == 0)
-        return create(a, b, SHMVIEW_BACKING_FILE);
+        return create(a, b, SHMVIEW_BACKING_FILE, 0);
     if (strcmp(command, "seal") == 0)
-        return create(a, b, SHMVIEW_BACKING_SEALED);
+        return create(a, b, SHMVIEW_BACKING_SEALED, 0);
+    if (strcmp(command, "own") == 0)
+        return create(a, b, SHMVIEW_BACKING_SEALED, SHMVIEW_OWN_MEMORY);
     if (strcmp(command, "attach") == 0)
         return shmview_attach(connection, a, *b == 'w' ? SHMVIEW_WRITE : SHMVIEW_READ, 0, &segment);
     if (strcmp(command, "share") == 0)

@@ -163,24 +163,7 @@ expect root unlock ok
 await logged_now 1 OWNER_DIED SHMVIEW_SEGMENT=data SHMVIEW_UID=1501 "SHMVIEW_PID=${pid[alice]}"
 
 step "sealed segments"
-party sam alice
-expect sam 'seal vault 1048576' ok
-expect sam 'fill 9' ok
-expect sam lock ok
-await stored 3
-
-# check_sealed: checks the segment of sam, for its own user and for another attachment.
-check_sealed() {
-    expect sam 'all 9' ok
-    expect sam ping ok
-    party other root
-    expect other 'attach vault r' ok
-    expect other 'all 9' ok
-    expect other trylock 'the deadline passed*'
-    leave other
-    stored 3
-}
-
+make_sealed
 before=$(property MainPID)
 systemctl restart $unit
 is_another "$before"
@@ -196,7 +179,7 @@ if [ "$(systemctl --version | sed -n '1s/systemd \([0-9]*\).*/\1/p')" -ge 254 ];
     printf '[Service]\nFileDescriptorStorePreserve=yes\n' > /run/systemd/system/$unit.d/test.conf
     systemctl daemon-reload
     systemctl stop $unit
-    stored 3
+    stored 6
     check_sealed
     rm /run/systemd/system/$unit.d/test.conf
     systemctl daemon-reload
@@ -205,11 +188,14 @@ systemctl stop $unit
 stored 0
 expect sam 'all 9' ok # a client keeps its memory
 expect sam ping ok
+expect olga 'all 4' ok
 party other root
 expect other 'attach vault r' 'no such segment*'
+expect other 'attach purse r' 'no such segment*'
 leave other
 expect root 'all 7' ok
 leave sam
+leave olga
 
 step "a user's instance"
 runtime=/run/user/1502
@@ -251,6 +237,45 @@ is Result success
 systemctl stop shmviewd.socket
 [ "$(objects)" -eq 0 ]
 [ -z "$(ls -A /run/shmviewd)" ]
+
+# huge_pages PLACE GOT: checks that a segment that wants huge pages is in PLACE, got GOT, and keeps that
+# over a restart.
+huge_pages() {
+    local i before got
+    systemctl start shmviewd.socket
+    as root shmviewctl create big 5M --huge wanted
+    party root root
+    expect root 'attach big w' ok
+    expect root 'fill 8' ok
+    for i in 1 2; do
+        expect root 'all 8' ok
+        got=$(as root shmviewctl show big | sed -n 's/^ *placement *//p')
+        [ "$got" = "$2" ] || die "big got '$got', not '$2'"
+        [ -n "$(find "$1" -path "$1/shmview.*/big")" ] || die "big is not in $1"
+        before=$(property MainPID)
+        systemctl restart $unit
+        is_another "$before"
+    done
+    leave root
+    systemctl kill -s INT $unit
+    await is ActiveState inactive
+    systemctl stop shmviewd.socket
+    [ -z "$(find "$1" -path "$1/shmview.*" -type f)" ]
+}
+
+step "huge pages"
+huge_pages /dev/shm 'the system allows no huge pages for this backing'
+if systemctl start run-shmhuge.mount; then
+    systemctl stop run-shmhuge.mount # the service starts it, with the drop-in of PLACEMENT.md
+    mkdir -p /run/systemd/system/$unit.d
+    sed -n '/^    \[Unit\]$/,/^    BindPaths=/s/^    //p' /usr/share/doc/shmview/PLACEMENT.md \
+        > /run/systemd/system/$unit.d/huge.conf
+    systemctl daemon-reload
+    huge_pages /run/shmhuge '4M huge (thp)'
+    [ "$(property ActiveState run-shmhuge.mount)" = active ]
+else
+    echo "this kernel mounts no tmpfs with huge pages"
+fi
 
 step "done"
 touch /out/passed

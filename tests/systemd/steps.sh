@@ -29,6 +29,11 @@ await() {
     die "still not true: $*"
 }
 
+# as USER COMMAND...
+as() {
+    setpriv --reuid "$1" --regid "$1" --init-groups env -i "PATH=$PATH" "${@:2}"
+}
+
 # party NAME USER: starts a client (party.c) of that user; expect sends it commands.
 party() {
     local fd
@@ -94,6 +99,42 @@ u carol 1503
 m alice team
 m bob team
 USERS
+}
+
+# Makes a sealed segment of sam, whose memory the daemon has made, and one of olga, who has made its
+# memory.
+make_sealed() {
+    party sam alice
+    expect sam 'seal vault 1048576' ok
+    expect sam 'fill 9' ok
+    expect sam lock ok
+    party olga alice
+    expect olga 'own purse 1048576' ok
+    expect olga 'fill 4' ok
+    await stored 6
+}
+
+# Checks these segments, for their makers, for another user, and for a later client of that user.
+check_sealed() {
+    expect sam 'all 9' ok
+    expect sam ping ok
+    expect olga 'all 4' ok
+    expect olga ping ok
+    party other root
+    expect other 'attach vault r' ok
+    expect other 'all 9' ok
+    expect other trylock 'the deadline passed*'
+    expect other detach ok
+    expect other 'attach purse r' ok
+    expect other 'all 4' ok
+    leave other
+    party later alice
+    expect later 'attach purse w' ok
+    expect later 'fill 6' ok
+    expect olga 'all 6' ok
+    expect later 'fill 4' ok
+    leave later
+    stored 6
 }
 
 # stored N: whether systemd stores so many descriptors for the service.
