@@ -53,6 +53,32 @@ def test_numpy():
         array.flags.writeable = True
 
 
+def free_huge_pages():
+    try:
+        with open("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages") as file:
+            return int(file.read())
+    except OSError:
+        return 0
+
+
+def test_huge_pages():
+    numpy = pytest.importorskip("numpy")
+    if free_huge_pages() < 4:
+        pytest.skip("vm.nr_hugepages leaves no 4 huge pages free")
+    seg = shmview.create("w", 2**22 + 8, backing="sealed", huge="required")
+    assert seg.placement["huge_by"] == "hugetlb"
+    numpy.asarray(seg.cast("B"))[:] = 7
+    seg.freeze()
+    array = numpy.asarray(seg.cast("B"))
+    assert seg.frozen and (array == 7).all() and not array.flags.writeable
+    with pytest.raises(ValueError):
+        array[-1] = 1
+    with pytest.raises(ValueError):
+        array.flags.writeable = True
+    with pytest.raises(shmview.ReadOnly):
+        seg.buf[0] = 1
+
+
 def test_views_are_out():
     seg = make()
     view = seg.buf
