@@ -9,9 +9,9 @@
 #include "client/link/connection.h"
 #include "common/base/util.h"
 
-/* Sends the descriptor through the socket that the reply to HandOver has brought. Returns 0 or an
- * error. */
-static int pass(const struct reply *reply, int fd)
+/* Sends the descriptor through the socket that the reply to HandOver has brought. Hangs up if the
+ * daemon has, so that the next attempt connects. Returns 0 or an error. */
+static int pass(struct shmview_connection *c, const struct reply *reply, int fd)
 {
     const json_t *socket = json_object_get(reply->wire.parameters, "socket");
     const char *reason;
@@ -27,7 +27,8 @@ static int pass(const struct reply *reply, int fd)
                     reply->fds.n);
     ssize_t n = frame_send(reply->fds.fd[0], "", 1, &fd, 1);
     if (n == -EPIPE || n == -ECONNRESET)
-        return fail(SHMVIEW_ERR_DISCONNECTED, "the daemon ended while memory was handed over");
+        return connection_fail(c, SHMVIEW_ERR_DISCONNECTED,
+                               "the daemon ended while memory was handed over");
     return n == 1 ? 0 : fail_errno("memory of a segment", n < 0 ? (int)-n : EIO);
 }
 
@@ -41,7 +42,7 @@ static int hand_over(struct shmview_connection *c, int fd)
         return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
     int r = connection_ask(c, text, strlen(text) + 1, &reply, &sent);
     if (r == 0)
-        r = pass(&reply, fd);
+        r = pass(c, &reply, fd);
     reply_deinit(&reply);
     return r;
 }
