@@ -217,6 +217,17 @@ static struct mapping *find_mapping(const struct shmview_segment *s,
     return m;
 }
 
+void segment_note_frozen(const struct shmview_segment *s, const struct wire_attachment *a,
+                         const struct frame_descriptors *fds)
+{
+    const struct mapping *m = s->mapping;
+    int fd = fds->fd[a->data];
+    struct stat st;
+    if (s->is_sealed && seals_of(fd) & F_SEAL_WRITE && fstat(fd, &st) == 0 &&
+        st.st_ino == m->inode && st.st_dev == m->device)
+        mappings_note_frozen(m);
+}
+
 int segment_map(struct shmview_segment *s, const struct wire_attachment *a,
                 const struct frame_descriptors *fds, unsigned flags)
 {
@@ -233,11 +244,10 @@ int segment_map(struct shmview_segment *s, const struct wire_attachment *a,
         r = make_mapping(s, a, fds, flags, &m, &word);
     if (r)
         return r;
-    if (s->is_sealed && seals_of(fds->fd[a->data]) & F_SEAL_WRITE)
-        mappings_note_frozen(m);
+    s->mapping = m;
+    segment_note_frozen(s, a, fds);
     if (s->is_sealed)
         mapping_hold(m, fds->fd, fds->n);
-    s->mapping = m;
     s->data = m->data;
     s->lock.control = m->control;
     s->lock.live = m->live;

@@ -418,6 +418,7 @@ static int attach_again(struct shmview_segment *s, uint32_t epoch)
         connection_detach(s->connection, reply.held);
     if (r == 0) {
         s->lock.attachment = a.id;
+        segment_note_frozen(s, &a, &reply.fds);
         change_close(s); /* the ancestor's */
         pthread_mutex_lock(&process->locks);
         if (s->lock.control)

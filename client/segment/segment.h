@@ -58,6 +58,11 @@ int segment_check_attachment(const struct wire_attachment *a, const struct frame
 int segment_map(struct shmview_segment *segment, const struct wire_attachment *a,
                 const struct frame_descriptors *fds, unsigned flags);
 
+/* If nobody can change the data any longer, notes that for all handles of this process. For an
+ * attachment of the segment, which is mapped. */
+void segment_note_frozen(const struct shmview_segment *segment, const struct wire_attachment *a,
+                         const struct frame_descriptors *fds);
+
 /* Maps the data again at the same address, from a descriptor of the same object. Returns 0, or
  * -errno; then the data may no longer be mapped. */
 int mapping_replace(struct mapping *mapping, int fd, int protection);

@@ -100,7 +100,8 @@ int shmview_freeze(struct shmview_segment *segment, unsigned flags);
  * it so. No client, and no other program, can feign it.
  *
  * The library looks at the seal whenever this process attaches the segment or freezes it,
- * and all handles of it in this process know the result. A process that attached it before it was
+ * and all handles of it in this process know the result. A forked child attaches it with
+ * the first call that locks it or asks the daemon. A process that attached it before it was
  * frozen therefore attaches it once more to learn of that; shmview_describe() has the
  * daemon's answer without an attachment. Does not block. Any thread. Never fails. */
 int shmview_is_frozen(const struct shmview_segment *segment);

@@ -142,6 +142,32 @@ START_TEST(a_reader_of_another_process_learns_of_it)
 }
 END_TEST
 
+static void heir_of_a_reader(struct child *me, void *segment)
+{
+    child_pause(me); /* it is frozen */
+    ck_assert_int_eq(shmview_is_frozen(segment), 0);
+    OK(shmview_lock(segment)); /* its first use attaches the segment */
+    ck_assert_int_eq(shmview_is_frozen(segment), 1);
+    OK(shmview_unlock(segment));
+}
+
+START_TEST(a_forked_child_learns_of_it)
+{
+    struct child child;
+    begin();
+    OK(shmview_detach(make("w")));
+    struct shmview_segment *r = client_attach(conn, "w", SHMVIEW_READ);
+    child_start(&child, heir_of_a_reader, r);
+    struct shmview_segment *s = client_attach(conn, "w", SHMVIEW_WRITE);
+    OK(shmview_freeze(s, 0));
+    child_cue(&child);
+    child_wait(&child);
+    OK(shmview_detach(r));
+    drop(s, "w");
+    end();
+}
+END_TEST
+
 /* The attachment of the one that froze it counts as a reader's, also for a later daemon. */
 START_TEST(the_freezer_is_a_reader)
 {
@@ -360,6 +386,7 @@ int main(void)
         SUITE_TEST(nobody_can_change_the_bytes),
         SUITE_TEST(a_reader_learns_of_it),
         SUITE_TEST(a_reader_of_another_process_learns_of_it),
+        SUITE_TEST(a_forked_child_learns_of_it),
         SUITE_TEST(the_freezer_is_a_reader),
         SUITE_TEST(some_cannot_be_frozen),
         SUITE_TEST(another_writer_is_named),
