@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon is replaced right before a client passes its memory to it (SHMVIEW_OWN_MEMORY). */
-#include <dlfcn.h>
+#include <sys/syscall.h>
 
 #include "integration/own_memory.h"
 
@@ -9,15 +9,12 @@ static unsigned n_replacements; /* how many of the next descriptors meet a daemo
 /* Replaces that of libc, also for the library. */
 ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 {
-    static ssize_t (*real)(int, const struct msghdr *, int);
-    if (!real)
-        *(void **)&real = dlsym(RTLD_NEXT, "sendmsg");
     if (n_replacements && message->msg_controllen) {
         n_replacements--;
         daemon_kill(&d);
         daemon_restart(&d);
     }
-    return real(fd, message, flags);
+    return syscall(SYS_sendmsg, fd, message, flags);
 }
 
 static void use(struct shmview_segment *segment)
