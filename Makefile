@@ -20,7 +20,7 @@ SOURCES = git ls-files -co --exclude-standard '*.c' '*.h' '*.cpp' '*.hpp'
 NO_ASLR = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 .NOTPARALLEL:
-.PHONY: all demo check check-all install deb bench bench-check bench-mpi bench-python bench-ruby bench-ctl bench-history wheel sdist release reproducible rpm pkg image matrix musl arm64 coverage analyze fuzz docs format clean help \
+.PHONY: all demo check check-all install deb bench bench-check bench-mpi bench-python bench-ruby bench-ctl bench-web bench-history wheel sdist release reproducible rpm pkg image matrix musl arm64 coverage analyze fuzz docs format clean help \
     deps deps-bench deps-check deps-check-all deps-coverage deps-deb deps-demo deps-docs deps-mpi deps-release deps-wheel \
     build-release $(TESTED:%=build-%) $(TESTED:%=check-%)
 
@@ -43,6 +43,7 @@ help:
 	@echo 'make bench-python  the Python package beside the standard library and numpy'
 	@echo 'make bench-ruby    the Ruby package beside the classes of Ruby itself'
 	@echo 'make bench-ctl     shmviewctl beside programs that do the like with files'
+	@echo 'make bench-web     the page of shmviewctl web with 100,000 segments, in Chromium'
 	@echo 'make bench-history  runs the tables of C, Python and Ruby, and keeps them in bench/history'
 	@echo 'make install  into PREFIX ($(PREFIX)), below DESTDIR'
 	@echo 'make deb      the Debian source package and its binary packages, in build/deb'
@@ -156,6 +157,12 @@ bench-check: deps all
 
 bench-ctl: deps all
 	@PYTHONPATH=$(CURDIR)/build/python /usr/bin/python3 bench/ctl.py --build build/release $(BENCH_ARGS)
+
+bench-web: BUILT = $(CURDIR)/build/release
+bench-web: deps all
+	@SHMVIEW_CONFIG=/dev/null SHMVIEW_SOURCE_DIR=$(CURDIR) SHMVIEW_BUILD_DIR=$(BUILT) PYTHONPATH=$(CURDIR)/build/python \
+	    SHMVIEWCTL=$(BUILT)/cli/shmviewctl SHMVIEWD=$(BUILT)/daemon/shmviewd SHMVIEW_WEB=$(BUILT)/web/shmview-web \
+	    bash tests/web/browser.sh bench/web.mjs
 
 # For a release: run it on an idle machine.
 bench-history: BENCH_ARGS += --json

@@ -3,67 +3,18 @@
 // restarts of the daemon and of the server, what must be refused, and accessibility.
 
 import assert from "node:assert/strict";
-import { execFileSync, spawn } from "node:child_process";
 import fs from "node:fs";
 import http from "node:http";
-import { createRequire } from "node:module";
 import path from "node:path";
 
-const { CHROMIUM, MODULES, SCRATCH, SHMVIEWCTL, SHMVIEWD, SHMVIEW_BUILD_DIR, SHMVIEW_SOCKET } = process.env;
-const require = createRequire(path.join(MODULES, "node_modules", "x.js"));
-const { chromium } = require("playwright-core");
+import { WAIT_MS, ctl, end, endAll, require, start, startBrowser, startDaemon, startServer, until } from "./processes.mjs";
+
+const { SCRATCH, SHMVIEWCTL, SHMVIEW_BUILD_DIR } = process.env;
 const AXE = fs.readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
 const MARKUP = "<img src=x onerror=alert(1)>";
 const N_SEGMENTS = 120;
-const WAIT_MS = 30000;
 const FIRST_PAGE_BYTES = 100 * 1024;
-const children = new Set();
-
-// --- Processes ---------------------------------------------------------------
-
-function ctl(...words) {
-  return execFileSync(SHMVIEWCTL, words, { encoding: "utf8" });
-}
-
-function start(program, words) {
-  const child = spawn(program, words, { stdio: ["ignore", "pipe", "pipe"] });
-  child.text = "";
-  for (const stream of [child.stdout, child.stderr]) stream.on("data", (data) => { child.text += data; });
-  children.add(child);
-  child.ended = new Promise((resolve) => child.on("exit", resolve)).then(() => children.delete(child));
-  return child;
-}
-
-async function until(condition, what) {
-  const end = Date.now() + WAIT_MS;
-  for (;;) {
-    const value = await condition();
-    if (value) return value;
-    assert.ok(Date.now() < end, `${what} has not come`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-}
-
-async function startDaemon() {
-  const daemon = start(SHMVIEWD, ["--socket", SHMVIEW_SOCKET]);
-  await until(() => daemon.text.includes(", listening on "), "the daemon");
-  return daemon;
-}
-
-/** Starts the server. Returns it with its port and the newest link. */
-async function startServer(port = 0, ...options) {
-  const server = start(SHMVIEWCTL, ["web", "--port", String(port), "--allow-changes", ...options]);
-  server.link = () => server.text.match(/http:\/\/\S+token=\S+/g)?.pop();
-  await until(server.link, "the link");
-  server.port = Number(new URL(server.link()).port);
-  return server;
-}
-
-async function end(child, signal = "SIGINT") {
-  child.kill(signal);
-  await child.ended;
-}
 
 // --- The browser -------------------------------------------------------------
 
@@ -189,6 +140,11 @@ const tests = {
     await page.goto(`http://127.0.0.1:${server.port}/`);
     await expectText(page, "tbody", "data");
     assert.ok(bytes > 0 && bytes < FIRST_PAGE_BYTES, `${bytes} bytes`);
+    const late = await page.evaluate(() => { // modules that the browser learns of from other modules
+      const named = new Set([...document.querySelectorAll("link, script")].map((one) => one.href || one.src));
+      return performance.getEntriesByType("resource").map((one) => one.name).filter((name) => name.endsWith(".js") && !named.has(name));
+    });
+    assert.deepEqual(late, []);
     await page.close();
   },
 
@@ -202,6 +158,11 @@ const tests = {
     await page.getByRole("button", { name: "Size" }).click();
     await expectText(page, "tbody tr:nth-child(2)", "data");
     assert.equal(await page.locator("th[aria-sort=descending]").count(), 1);
+    await page.getByRole("button", { name: "Name" }).click();
+    await expectText(page, "tbody tr:nth-child(5)", "seg-2"); // numbers sort by their value
+    await page.getByRole("button", { name: "Name" }).click();
+    await expectText(page, "tbody tr:nth-child(2)", "seg-119");
+    await page.getByRole("button", { name: "Size" }).click();
     await page.locator(".scroll").first().evaluate((element) => { element.scrollTop = element.scrollHeight; });
     await expectText(page, "tbody", "seg-119");
     await page.close();
@@ -233,6 +194,50 @@ const tests = {
     await page.locator(".scroll").first().evaluate((element) => { element.scrollTop = 0; });
     await expectText(page, "tbody tr:nth-child(2)", "seg-119");
     assert.deepEqual(lists, ["1", "0"]);
+    await page.close();
+  },
+
+  async "many rows stay in order and are filtered while they come, change and go"() {
+    const page = await open("#/");
+    const faults = await page.evaluate(async () => {
+      const { Order } = await import("/order.js");
+      const [found, n] = [[], 50000];
+      let ready = () => {};
+      let wanted = (row) => row;
+      const order = new Order({ ready: () => ready(), onBusy: () => {} });
+      const rows = Array.from({ length: n }, (_, i) => ({ id: i, order: null, name: `Row${(i * 7919) % n}`, size: i % 7 }));
+      const next = () => new Promise((resolve) => { ready = () => { if (!order.coming.size && !order.going.size) resolve(); }; });
+      const number = (row) => Number(row.name.slice(3));
+      function check(what, less) {
+        const list = [...order.rows].filter(wanted).sort(less);
+        if (order.count !== list.length || order.shown.some((row, i) => row !== list[i])) found.push(what);
+      }
+      const byName = (a, b) => number(a) - number(b);
+      order.sortBy("name", false, false);
+      order.isGrowing = true;
+      for (let i = 0; i < n; i += 9000) order.put(rows.slice(i, i + 9000));
+      check("the first rows while others come", byName);
+      let ended = next();
+      order.settle();
+      await ended;
+      if (order.shown.length !== n) found.push("all rows");
+      check("sorted by name", byName);
+      ended = next();
+      order.sortBy("size", true, true);
+      for (const row of rows.slice(0, 5000)) row.name = `row${number(row) + n}`; // while it sorts
+      order.put(rows.slice(0, 5000));
+      for (const row of rows.slice(4000, 9000)) order.remove(row);
+      await ended;
+      check("sorted by size", (a, b) => b.size - a.size || a.id - b.id);
+      ended = next();
+      order.sortBy("name", false, false);
+      wanted = (row) => row.size === 3;
+      order.filterBy(wanted);
+      await ended;
+      check("sorted by name and filtered", byName);
+      return found;
+    });
+    assert.deepEqual(faults, []);
     await page.close();
   },
 
@@ -401,7 +406,7 @@ async function run() {
   ctl("create", "data", "--layout", "l: a=f4[1000] m=f8[40,50]@4000 t=i2[3,4,5]@20000 c=u1[6,7,3]@20200");
   for (let i = 0; i < N_SEGMENTS; i++) ctl("create", `seg-${i}`, "4096");
   server = await startServer();
-  browser = await chromium.launch({ executablePath: CHROMIUM, args: process.getuid() ? [] : ["--no-sandbox"] });
+  browser = await startBrowser();
   context = await browser.newContext();
   await enter();
   for (const [name, test] of Object.entries(tests)) {
@@ -422,6 +427,5 @@ try {
   await run();
 } finally {
   await browser?.close();
-  for (const child of children) child.kill("SIGINT");
-  await Promise.all([...children].map((child) => child.ended));
+  await endAll();
 }

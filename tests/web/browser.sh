@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs browser.mjs: the page of shmviewctl web in Chromium. Installs playwright-core and axe-core by the
-# versions and checksums of package-lock.json into the build. Without Chromium, node or npm's registry
-# the test is skipped.
+# Runs browser.mjs, or the script of its argument: the page of shmviewctl web in Chromium. Installs
+# playwright-core and axe-core by the versions and checksums of package-lock.json into the build.
+# Without Chromium, node or npm's registry the test is skipped.
 set -euo pipefail
+script=$(realpath "${1:-${SHMVIEW_SOURCE_DIR:?}/tests/web/browser.mjs}")
 cd "${SHMVIEW_SOURCE_DIR:?}/tests/web"
 modules=${SHMVIEW_BUILD_DIR:?}/tests/web/npm
 
@@ -25,4 +26,4 @@ if ! cmp -s package-lock.json "$modules/node_modules/.installed"; then
 fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-SCRATCH=$scratch MODULES=$modules SHMVIEW_SOCKET=$scratch/io.shmview HOME=$scratch timeout -k 10 550 node browser.mjs
+SCRATCH=$scratch MODULES=$modules SHMVIEW_SOCKET=$scratch/io.shmview HOME=$scratch timeout -k 10 550 node "$script" "${@:2}"

@@ -209,7 +209,9 @@ void api_segments(const struct request *q, struct reply *reply)
         put_row(t, s->segments[i], o.brief);
         note_user(&users, s->segments[i]->owner);
     }
-    text_put(t, "],");
+    text_put(t, "],\"all\":");
+    text_json_known(t, s->n_all_segments);
+    text_put(t, ",");
     put_users(t, &users);
     text_put(t, "}\n");
     shmview_stats_free(s);

@@ -7,14 +7,16 @@ import { eventList } from "./events.js";
 import { BACKINGS, LIFETIMES, bytes, count, duration, time } from "./format.js";
 import { Table } from "./table.js";
 
-const PAGE = 10000; // segments of one request
-const SHOW_MS = 300; // between two looks of the user at a list that still grows
+const FIRST = 1000; // segments of the first request of a list
+const PAGE = 5000; // of the others
+const SHOW_MS = 500; // between two looks of the user at a list that still grows
 const SOON_MS = 50; // from the moment at which rows without details are visible to a request for them
 const LOOK_MS = 2000; // between two looks at the visible rows and at the figures
 const NAMES = 64; // of one request
 const TOUCHING = new Set(["created", "attached", "detached", "died", "owner_died", "access", "phase"]);
 
-const STATES = new Set(["isBrief", "changed"]); // of a row, beside its figures
+const STATES = new Set(["isBrief", "changed", "order", "text"]); // of a row, beside its figures
+const LATE = new Set(["layout", "generation", "changes", "resident", "created_us"]); // what a brief row may lack
 
 const segmentLink = (row) => h("a", { href: `#/segment?${new URLSearchParams({ name: row.name })}` }, row.name);
 
@@ -34,15 +36,26 @@ const COLUMNS = [
   { key: "created_us", title: "Created", kind: "number", isLate: true, show: (row) => (row.isBrief ? "" : row.created_us ? time(row.created_us) : "unknown"), class: "wide", width: 6 },
 ];
 
-/** Turns an answer into objects. All have the same members in the same order, which browsers are
- * quick at. */
+/** Turns an answer into objects. One place makes all of them, with the same members in the same order,
+ * which browsers are quick at. */
 function rowsOf(answer, isBrief) {
-  return answer.rows.map((values) => {
-    const row = { isBrief, changed: false };
-    for (let i = 0; i < values.length; i++) row[answer.columns[i]] = values[i];
-    row.user = answer.users[row.owner] || String(row.owner);
-    return row;
-  });
+  const at = Object.fromEntries(answer.columns.map((name, i) => [name, i]));
+  return answer.rows.map((values) => ({
+    isBrief, changed: false, order: null, text: null,
+    id: values[at.id], name: values[at.name], label: values[at.label], size: values[at.size],
+    attachments: values[at.attachments], owner: values[at.owner], lifetime: values[at.lifetime],
+    backing: values[at.backing], has_lock: values[at.has_lock], deaths: values[at.deaths],
+    holder: values[at.holder], waiters: values[at.waiters], layout: values[at.layout],
+    generation: isBrief ? null : values[at.generation], changes: isBrief ? null : values[at.changes],
+    resident: isBrief ? null : values[at.resident], created_us: isBrief ? null : values[at.created_us],
+    user: answer.users[values[at.owner]] || String(values[at.owner]),
+  }));
+}
+
+/** Guesses the id in the middle of the segments that follow a first answer. */
+function middleOf({ rows, next, all }) {
+  const left = Math.max(0, (all ?? 0) - rows.length);
+  return Math.round(next + (next - rows[0][0]) / rows.length * left / 2);
 }
 
 function figures(daemon) {
@@ -70,6 +83,12 @@ function figures(daemon) {
   return facts(list);
 }
 
+/** The text of a row in which the filter looks. */
+function textOf(row) {
+  row.text ??= `${row.name} ${row.label} ${row.layout || ""} ${row.holder || ""} ${row.user}`.toLowerCase();
+  return row.text;
+}
+
 /** The state of the page: all rows by id, and what must be asked for. A list comes without its late
  * columns at first. Visible rows get them by name; and all rows, if the user sorts or filters by one. */
 class Overview {
@@ -79,6 +98,7 @@ class Overview {
     this.rows = new Map();
     this.touched = new Set();
     this.loading = null;
+    this.isLoaded = false;
     this.words = []; // of the filter
     this.soon = 0;
   }
@@ -86,18 +106,13 @@ class Overview {
   /** The late column that decides what is shown, and is not known of all rows; or undefined. */
   missing() {
     const late = COLUMNS.filter(({ key, isLate }) => isLate && (key === this.table.sort.key || (key === "layout" && this.words.length)));
-    return late.find(({ key }) => this.table.rows.some((row) => row.isBrief && (row[key] === null || row[key] === undefined)));
-  }
-
-  arrange() {
-    this.table.rows = [...this.rows.values()];
-    this.table.arrange();
-    this.tell();
+    return late.find(({ key }) => [...this.rows.values()].some((row) => row.isBrief && (row[key] === null || row[key] === undefined)));
   }
 
   /** Says how many there are, and whether the order or the filter lacks a column. */
   tell() {
-    const [shown, all, missing] = [this.table.shown.length, this.rows.size, this.missing()];
+    if (!this.rows.size && !this.isLoaded) return;
+    const [shown, all, missing] = [this.table.order.count, this.rows.size, this.missing()];
     const text = shown === all ? `${count(all)} segments` : `${count(shown)} of ${count(all)} segments`;
     say(this.counter, missing ? `${text}: ${missing.title} is not known of all yet` : text, "soft");
   }
@@ -108,36 +123,66 @@ class Overview {
     if (this.missing()) this.reload();
   }
 
-  /** Gets all segments, page by page. A list that still grows is shown from time to time. */
-  async load() {
-    const seen = new Map();
-    const isBrief = !this.missing();
-    const ask = (after) => get("/api/segments", { after, limit: PAGE, brief: Number(isBrief) });
-    let shown = -Infinity;
-    for (let asked = ask(0); asked;) {
+  /** Takes rows in that are new or have changed. */
+  put(rows) {
+    for (const row of rows) {
+      const old = this.rows.get(row.id);
+      if (old && old !== row) this.table.order.remove(old);
+      this.rows.set(row.id, row);
+    }
+    this.table.order.put(rows);
+  }
+
+  /** Gets the segments with ids above `after` and up to `last`, page by page, and calls take(rows). */
+  async walk(after, last, isBrief, take) {
+    const ask = (id) => get("/api/segments", { after: id, limit: PAGE, brief: Number(isBrief) });
+    for (let asked = ask(after); asked;) {
       const answer = await asked;
-      asked = answer.next ? ask(answer.next) : null; // comes while the rows are made
-      for (const row of rowsOf(answer, isBrief)) seen.set(row.id, row);
-      if (asked && seen.size > this.rows.size && performance.now() - shown > SHOW_MS) {
-        this.rows = new Map(seen);
-        this.arrange();
-        shown = performance.now();
-      }
+      asked = answer.next && answer.next < last ? ask(answer.next) : null; // comes while the rows are made
+      take(rowsOf(answer, isBrief).filter((row) => row.id <= last));
+    }
+  }
+
+  /** Gets all segments, in two halves at the same time, because the daemon, the page's server and the
+   * browser can then work at the same time. The first list is shown from time to time while it grows. */
+  async load() {
+    const [seen, isFirst, isBrief] = [new Map(), !this.rows.size, !this.missing()];
+    let shown = -Infinity;
+    const take = (rows) => {
+      for (const row of rows) seen.set(row.id, row);
+      if (!isFirst) return;
+      this.put(rows);
+      if (performance.now() - shown < SHOW_MS) return;
+      shown = performance.now();
+      this.table.arranged();
+    };
+    this.table.order.isGrowing = isFirst;
+    const first = await get("/api/segments", { limit: FIRST, brief: Number(isBrief) });
+    take(rowsOf(first, isBrief));
+    if (first.next) {
+      const middle = middleOf(first);
+      await Promise.all([this.walk(first.next, middle, isBrief, take), this.walk(middle, Infinity, isBrief, take)]);
+    }
+    if (isFirst) {
+      this.table.arranged();
+      return;
     }
     this.rows = seen;
     this.table.elements.clear();
+    this.table.order.replace(seen.values());
   }
 
   reload() {
     this.loading = this.loading || this.load().catch(() => {}).finally(() => {
       this.loading = null;
-      this.arrange();
+      this.isLoaded = true;
+      this.table.order.settle();
     });
   }
 
   /** Asks for visible rows that have no details yet. */
   lookSoon() {
-    if (this.soon || !this.table.visible().some((row) => row.isBrief)) return;
+    if (this.soon || this.table.order.isGrowing || !this.table.visible().some((row) => row.isBrief)) return;
     this.soon = setTimeout(() => {
       this.soon = 0;
       this.look().catch(() => {});
@@ -151,18 +196,19 @@ class Overview {
     const names = [...new Set([...this.touched, ...visible])].slice(0, NAMES);
     for (const name of names) this.touched.delete(name);
     if (!names.length) return;
-    let [anyChanged, anyDrawn] = [false, false];
+    const changed = [];
+    let anyDrawn = false;
     for (const row of rowsOf(await get("/api/segments", { name: names }), false)) {
       const old = this.rows.get(row.id) || row;
-      const ignored = old.isBrief ? "layout" : "";
-      row.changed = old === row || Object.keys(old).some((key) => !STATES.has(key) && key !== ignored && old[key] !== row[key]);
-      anyChanged ||= row.changed;
+      row.changed = old === row || Object.keys(old).some((key) => !STATES.has(key) && !(old.isBrief && LATE.has(key)) && old[key] !== row[key]);
       if (!row.changed && !old.changed && !old.isBrief) continue;
       anyDrawn = true;
       this.table.elements.delete(row.id);
-      this.rows.set(row.id, Object.assign(old, row));
+      row.order = old.order;
+      Object.assign(old, row);
+      if (row.changed) changed.push(old);
     }
-    if (anyChanged) this.arrange();
+    if (changed.length) this.put(changed);
     else if (anyDrawn) this.table.draw();
   }
 
@@ -170,8 +216,9 @@ class Overview {
     if (event.kind === "subscribed" || event.kind === "lost") {
       this.reload();
     } else if (event.kind === "removed") {
+      const row = this.rows.get(event.id);
       this.rows.delete(event.id);
-      this.arrange();
+      if (row) this.table.order.remove(row);
     } else if (TOUCHING.has(event.kind) && event.segment) {
       this.touched.add(event.segment);
     }
@@ -184,20 +231,17 @@ export function overview({ main }) {
   const counter = h("p", { class: "soft", role: "status" });
   const search = h("input", { type: "search", placeholder: "name, label, phase, process", id: "filter" });
   const locked = h("input", { type: "checkbox", id: "locked" });
-  const table = new Table({ columns: COLUMNS, label: "Segments", sort: { key: "name", down: false }, onSort: () => state.complete(), onDraw: () => state.lookSoon() });
+  const table = new Table({ columns: COLUMNS, label: "Segments", sort: { key: "name", down: false }, onSort: () => state.complete(), onArrange: () => state.tell(), onDraw: () => state.lookSoon() });
   const state = new Overview(table, counter);
   const list = eventList("Events");
+  table.arrange();
 
   function refilter() {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     state.words = words;
-    table.filter = (row) => {
-      if (locked.checked && !row.holder) return false;
-      const text = `${row.name} ${row.label} ${row.layout || ""} ${row.holder || ""} ${row.user}`.toLowerCase();
-      return words.every((word) => text.includes(word));
-    };
     table.element.scrollTop = 0;
-    state.arrange();
+    table.show(words.length || locked.checked
+      ? (row) => (!locked.checked || row.holder) && words.every((word) => textOf(row).includes(word)) : null);
     state.complete();
   }
   search.addEventListener("input", refilter);

@@ -2,28 +2,24 @@
 // A table of very many rows: only those that are visible have elements. It sorts and filters.
 
 import { fill, h } from "./dom.js";
+import { Order } from "./order.js";
 
 const MORE = 8; // rows above and below the visible ones
-const collator = new Intl.Collator("en", { numeric: true });
-
-function compare(a, b) {
-  if (a === b) return 0;
-  if (a === null || a === undefined) return 1; // what is not known comes last
-  if (b === null || b === undefined) return -1;
-  return typeof a === "string" ? collator.compare(a, b) : a - b;
+/** The height of a row in pixels. */
+function rowHeight() {
+  return 2 * parseFloat(getComputedStyle(document.documentElement).fontSize);
 }
 
 /** columns: {key, title, hint, kind: "text" or "number", show(row) gives a text or a node,
- * width in rem, class}. rows are objects with an id. */
+ * width in rem, class}. rows are objects with an id, and with `order`, which is null at first. */
 export class Table {
-  constructor({ columns, label, sort, onSort, onDraw }) {
+  constructor({ columns, label, sort, onSort, onArrange, onDraw }) {
     this.columns = columns;
     this.sort = sort; // {key, down}
     this.onSort = onSort; // after the user has sorted
+    this.onArrange = onArrange; // after rows were sorted and filtered
     this.onDraw = onDraw; // after other rows may be visible
-    this.rows = [];
-    this.shown = [];
-    this.filter = () => true;
+    this.order = new Order({ ready: () => this.arranged(), onBusy: (isBusy) => this.table.setAttribute("aria-busy", String(isBusy)) });
     this.elements = new Map(); // by id
     this.heads = new Map();
     this.body = h("tbody");
@@ -31,8 +27,17 @@ export class Table {
     this.below = this.above.cloneNode(true);
     this.table = h("table", { "aria-label": label }, this.head(), this.body);
     this.element = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, this.table);
-    this.element.addEventListener("scroll", () => this.later());
-    this.observer = new ResizeObserver(() => this.later());
+    // They are kept, because asking an element for them after a change makes the browser lay it out.
+    [this.scrollTop, this.clientHeight, this.height] = [0, 600, rowHeight()];
+    this.element.addEventListener("scroll", () => {
+      this.scrollTop = this.element.scrollTop;
+      this.later();
+    });
+    this.observer = new ResizeObserver(() => {
+      this.clientHeight = this.element.clientHeight;
+      this.height = rowHeight();
+      this.later();
+    });
     this.observer.observe(this.element);
   }
 
@@ -58,16 +63,28 @@ export class Table {
     this.onSort?.();
   }
 
-  /** Sorts and filters again: call it after rows or the filter have changed. */
+  get shown() {
+    return this.order.shown;
+  }
+
+  /** Sorts all rows again. */
   arrange() {
     const { key, down } = this.sort;
-    this.shown = this.rows.filter(this.filter);
-    this.shown.sort((a, b) => compare(a[key], b[key]) * (down ? -1 : 1) || a.id - b.id);
     for (const [name, cell] of this.heads) {
       if (name === key) cell.setAttribute("aria-sort", down ? "descending" : "ascending");
       else cell.removeAttribute("aria-sort");
     }
-    this.table.setAttribute("aria-rowcount", this.shown.length + 1);
+    this.order.sortBy(key, this.columns.find((column) => column.key === key).kind === "number", down);
+  }
+
+  /** Shows the rows for which filter(row) is true; all of them if it is null. */
+  show(filter) {
+    this.order.filterBy(filter);
+  }
+
+  arranged() {
+    this.table.setAttribute("aria-rowcount", this.order.count + 1);
+    this.onArrange?.();
     this.draw();
   }
 
@@ -88,22 +105,21 @@ export class Table {
     });
   }
 
-  /** The height of a row in pixels. */
-  height() {
-    return 2 * parseFloat(getComputedStyle(document.documentElement).fontSize);
+  /** The number of the first row that has elements. */
+  first() {
+    return Math.max(0, Math.floor(this.scrollTop / this.height) - MORE);
   }
 
   visible() {
-    const height = this.height();
-    const first = Math.max(0, Math.floor(this.element.scrollTop / height) - MORE);
-    const n = Math.ceil((this.element.clientHeight || 600) / height) + 2 * MORE;
+    const first = this.first();
+    const n = Math.ceil((this.clientHeight || 600) / this.height) + 2 * MORE;
     return this.shown.slice(first, first + n);
   }
 
   draw() {
-    const height = this.height();
+    const { height } = this;
     const rows = this.visible();
-    const first = rows.length ? this.shown.indexOf(rows[0]) : 0;
+    const first = rows.length ? this.first() : 0;
     const kept = new Map();
     const elements = rows.map((row, i) => {
       const element = this.elements.get(row.id) || this.make(row);
@@ -113,7 +129,7 @@ export class Table {
     });
     this.elements = kept;
     this.above.firstChild.style.height = `${first * height}px`;
-    this.below.firstChild.style.height = `${Math.max(0, this.shown.length - first - rows.length) * height}px`;
+    this.below.firstChild.style.height = `${Math.max(0, this.order.count - first - rows.length) * height}px`;
     const focused = document.activeElement;
     fill(this.body, this.above, ...elements, this.below);
     if (focused && focused !== document.activeElement && this.body.contains(focused)) focused.focus();
