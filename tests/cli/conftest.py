@@ -239,9 +239,17 @@ for line in sys.stdin:
         self.leave()
 
     def leave(self):
+        """Returns False if the program had to be killed: it waits for something that does not come."""
         self.process.stdin.close()
-        self.process.wait(60)
-        self.process.stdout.close()
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            return False
+        finally:
+            self.process.stdout.close()
+        return True
 
 
 @pytest.fixture
@@ -255,6 +263,5 @@ def party(ctl):
         parties.append(Party(ctl))
         return parties[-1]
     yield make
-    for one in parties:
-        if one.process.returncode is None:
-            one.leave()
+    # Those of a test that has failed may wait for each other. One that is killed lets others continue.
+    assert all([one.leave() for one in parties if one.process.returncode is None]), "a client does not end"
