@@ -221,6 +221,8 @@ void bench_elements(struct bench *bench);
 void bench_bulk(struct bench *bench);
 /* files.c */
 void bench_files(struct bench *bench);
+/* watched.c */
+void bench_watched(struct bench *bench);
 /* touch.c */
 void bench_touch(struct bench *bench);
 

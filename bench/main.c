@@ -118,6 +118,7 @@ static int run_rows(struct bench *bench, bool check)
     bench_elements(bench);
     bench_bulk(bench);
     bench_files(bench);
+    bench_watched(bench);
     bench_touch(bench);
     unsigned missed = bench->table.n_missed;
     bool empty = bench->table.n == 0 && bench->n_failed == 0;

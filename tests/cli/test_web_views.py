@@ -289,6 +289,22 @@ def test_a_writer_inside_and_a_dead_one_are_named(web, ctl, seg, party):
         other.do("s.lock()")
 
 
+def test_a_writer_inside_delays_few_parts_of_an_image(web, ctl, party):
+    ctl("create", "tall", 1 << 20, "--layout", "l: m=u1[1000,1000]")
+    one = party()
+    one.do("s = shmview.attach('tall'); s.lock()")
+    server = web().enter()
+
+    def update():
+        begun = time.monotonic()
+        head, _ = server.picture("/api/image?segment=tall&layout=l&view=m&rows=1000&columns=1000")
+        assert (head["state"], head["pid"]) == ("writing", one.pid)
+        return time.monotonic() - begun
+    # If each of the thousand rows waited three times, all together would take 0.3 s at least.
+    await_(lambda: update() < 0.2, what="an update in time")
+    one.do("s.unlock()")
+
+
 def test_a_stale_view(web, ctl, seg):
     ctl("define", "seg", "other: z=u1[8]")
     server = web().enter()

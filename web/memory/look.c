@@ -256,7 +256,8 @@ int look_read(struct look *look, int (*copy)(void *arg), void *arg)
     int r;
     if (look->takes_lock && look->held->access != SHMVIEW_PEEK && read_locked(look, copy, arg, &r))
         return r;
-    for (int i = 0; i < LOOK_TRIES; i++) {
+    bool is_patient = look->n_failed < LOOK_FAILED;
+    for (int i = 0; i < (is_patient ? LOOK_TRIES : 1); i++) {
         struct attempt a = {.segment = look->held->segment, .copy = copy, .arg = arg};
         r = look_guard(look, attempt, &a);
         if (r || a.is_valid)
@@ -265,8 +266,10 @@ int look_read(struct look *look, int (*copy)(void *arg), void *arg)
             worsen(look, LOOK_UNCHECKED);
             return look_guard(look, copy, arg);
         }
+        look->n_failed++;
         if (a.begun == -SHMVIEW_ERR_BUSY) {
-            nanosleep(&pause, NULL);
+            if (is_patient)
+                nanosleep(&pause, NULL);
         } else if (a.begun) {
             look->is_gone = true;
             return a.begun;
@@ -276,7 +279,8 @@ int look_read(struct look *look, int (*copy)(void *arg), void *arg)
     if (r)
         return r;
     worsen(look, LOOK_TORN);
-    blame(look);
+    if (is_patient || !look->pid)
+        blame(look);
     return r;
 }
 

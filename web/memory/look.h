@@ -12,6 +12,9 @@
 
 #define LOOK_WAIT_NS INT64_C(50000000)
 #define LOOK_TRIES   3
+/* Failed reads of one look, after which each part is read once only: otherwise a writer that is
+ * always inside would delay each of a thousand parts of an image. */
+#define LOOK_FAILED 30
 
 /* What to open. Members other than the segment may be NULL. */
 struct look_at {
@@ -40,7 +43,8 @@ struct look {
     bool takes_lock, is_stale, is_gone;
     uint32_t change; /* the counter of changes when it was opened */
     enum look_state state;
-    uint32_t pid; /* of the writer who is or has died inside; 0: not known */
+    unsigned n_failed; /* optimistic reads that a writer has disturbed */
+    uint32_t pid;      /* of the writer who is or has died inside; 0: not known */
     char command[17];
     char error[256]; /* the reason of a failure that no call of the library has; else "" */
 };
