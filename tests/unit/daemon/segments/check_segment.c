@@ -53,7 +53,7 @@ START_TEST(headers_of_the_objects)
 }
 END_TEST
 
-/* Whether the kernel need not zero this page of the data any more. */
+/* Whether this page of the data has been zeroed already. */
 static bool is_zeroed(const struct segment *s, uint64_t at)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
