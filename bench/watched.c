@@ -55,7 +55,7 @@ struct watched {
     char link[512];
     pid_t server, client;
     struct shmview_segment *line, *image;
-    uint8_t *block; /* the bytes that the writer writes */
+    uint8_t *block; /* the bytes of one write */
 };
 
 /* --- The server ---------------------------------------------------------- */

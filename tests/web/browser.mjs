@@ -345,6 +345,8 @@ b.lock(timeout=600)`]);
     await page.keyboard.press("ArrowRight");
     await page.locator("canvas[aria-label*='values 0 to 7']").waitFor();
     assert.equal(await page.getByLabel("Slice").inputValue(), "1,:,:");
+    assert.equal(await page.locator("main output").count(), 0); // it would be read beside the slider's value
+    assert.match(await page.getByLabel("Index of dimension 0").evaluate((input) => input.labels[0].textContent), /1$/);
     const link = page.url();
     await page.getByLabel("Slice").fill("::2,0");
     await page.keyboard.press("Enter");
@@ -370,6 +372,7 @@ b.lock(timeout=600)`]);
     await axe(VIEW, "canvas[aria-label*='a line of']");
     await axe("#/view?segment=data&layout=l&view=m", "canvas[aria-label*='an image of']");
     await axe("#/view?segment=data&layout=l&view=t", "canvas[aria-label*='an image of']");
+    await axe("#/view?segment=data&layout=l&view=c", "canvas[aria-label*='in colours of']");
     await axe(`${VIEW}&kind=numbers`, ".grid td");
     await axe(`${VIEW}&kind=histogram`, "svg[aria-label*='a histogram of']");
   },

@@ -24,7 +24,7 @@ export function indexSliders(settings, moved) {
   let inputs = [];
 
   function slider(d) {
-    const shown = h("output");
+    const shown = h("span", { "aria-hidden": "true" }); // a screen reader reads the value of the input
     const input = h("input", { type: "range", min: 0, max: settings.shape[d] - 1, step: 1, oninput: () => {
       const list = items(settings.slice);
       list[d] = input.value;
