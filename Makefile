@@ -19,6 +19,11 @@ SOURCES = git ls-files -co --exclude-standard '*.c' '*.h' '*.cpp' '*.hpp'
 # so setarch switches that off. If it has no permission to do so, the tests run without it.
 NO_ASLR = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
+# `make check` builds with ninja if it is there, because that takes a fifth less time.
+NINJA = $(shell command -v ninja)
+QUICKLY = $(if $(NINJA),-G Ninja)
+QUIETLY = $(if $(NINJA),--quiet,--no-print-directory -s)
+
 .NOTPARALLEL:
 .PHONY: all demo check check-all install deb bench bench-check bench-mpi bench-python bench-ruby bench-ctl bench-web bench-history wheel sdist release reproducible rpm pkg image matrix musl arm64 coverage analyze fuzz docs format clean help \
     deps deps-bench deps-check deps-check-all deps-coverage deps-deb deps-demo deps-docs deps-mpi deps-release deps-wheel \
@@ -72,13 +77,15 @@ $(TESTED:%=check-%): check-%: build-%
 	@echo "== $*: test"
 	@$(if $(filter tsan,$*),$(NO_ASLR)) ctest --preset $* -j $(TEST_JOBS) $(TEST_ARGS)
 
-check: deps-check build-dev
-	@echo '== dev: test, all but the slowest'
-	@ctest --preset dev-quick -j $(TEST_JOBS)
-	@echo '== asan: build and test, daemon and library from within'
-	@cmake --preset asan $(CMAKE_ARGS) > /dev/null
-	@cmake --build --preset asan -j $(JOBS) --target inner -- --no-print-directory -s
-	@ctest --preset asan-inner -j $(TEST_JOBS)
+check: deps-check
+	@echo '== quick: build and test, all but the slowest'
+	@cmake --preset quick $(QUICKLY) $(CMAKE_ARGS) > /dev/null
+	@cmake --build --preset quick -j $(JOBS) -- $(QUIETLY)
+	@ctest --preset quick -j $(TEST_JOBS)
+	@echo '== quick-asan: build and test, daemon and library from within'
+	@cmake --preset quick-asan $(QUICKLY) $(CMAKE_ARGS) > /dev/null
+	@cmake --build --preset quick-asan -j $(JOBS) -- $(QUIETLY)
+	@ctest --preset quick-asan -j $(TEST_JOBS)
 	@echo '== checked; what is slow is left to make check-all'
 
 check-all: deps-check-all $(CHECKS:%=check-%)

@@ -15,7 +15,7 @@ mpi=("${build[@]}" "${mpi_libraries[@]}" openmpi-bin mpich iproute2)
 demo=("${build[@]}" python3-numpy)
 deb=("${build[@]}" "${mpi_libraries[@]}" build-essential debhelper dh-python dpkg-dev file libfontconfig-dev libpython3-dev)
 wheel=(gcc make cmake pkg-config libc6-dev binutils libuv1-dev libjansson-dev liblmdb-dev python3-dev)
-check=("${deb[@]}" binutils check libsubunit-dev g++ spin systemd systemd-container util-linux zsh
+check=("${deb[@]}" binutils check libsubunit-dev g++ ninja-build spin systemd systemd-container util-linux zsh
     cython3 mypy python3-mpi4py python3-numpy python3-pip python3-prometheus-client python3-pyte python3-pytest
     ruby-minitest openmpi-bin mpich iproute2)
 # CPython's own tests; the name of their package contains the version.

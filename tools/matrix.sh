@@ -123,15 +123,17 @@ versions() {
     done | paste -sd ' '
 }
 
+# `make check` compiles with -O1, with which a compiler has fewer warnings.
+optimised=-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O2
 failed=0
 for row in "${rows[@]}"; do
     case $row in
     *-clang) target=(make -C /shmview deps-check check-clang "TEST_ARGS=-LE slow") ;;
-    *-gcc-*) target=(make -C /shmview check "CMAKE_ARGS=-DCMAKE_C_COMPILER=${row#*-} -DCMAKE_CXX_COMPILER=g++-${row##*-}") ;;
+    *-gcc-*) target=(make -C /shmview check "CMAKE_ARGS=$optimised -DCMAKE_C_COMPILER=${row#*-} -DCMAKE_CXX_COMPILER=g++-${row##*-}") ;;
     *-arm64) target=(make -C /shmview arm64) ;;
     *-musl) target=(make -C /shmview musl) ;;
     *-install) target=(sh -c "$install") ;;
-    *) target=(make -C /shmview check) ;;
+    *) target=(make -C /shmview check "CMAKE_ARGS=$optimised") ;;
     esac
     root=$PWD/build/matrix/$row
     log=$root.log
