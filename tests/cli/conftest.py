@@ -18,6 +18,10 @@ CTL = os.environ["SHMVIEWCTL"]
 libc = ctypes.CDLL(None)
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: left to make check-all")
+
+
 def end_with_parent():
     """Runs in a new process before exec: the kernel kills it when the thread that started it
     ends."""

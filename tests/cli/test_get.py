@@ -346,9 +346,8 @@ def test_no_lock_no_phase(ctl):
     assert ctl("get", "demo/A").out == "[0. 0.]\n"
 
 
-@pytest.mark.parametrize("words", [["get", "demo"], ["save", "demo", FILE],
-                                   ["save", "demo[::2]", FILE],
-                                   ["stats", "demo"], ["load", "--raw", FILE, "demo[:16]"]])
+@pytest.mark.parametrize("words", [["get", "demo"], *(pytest.param(each, marks=pytest.mark.slow) for each in (
+    ["save", "demo", FILE], ["save", "demo[::2]", FILE], ["stats", "demo"], ["load", "--raw", FILE, "demo[:16]"]))])
 def test_a_peer_cuts_the_memory_off(ctl, daemon, party, tmp_path, words):
     ctl("create", "demo", "1M")
     other = party()

@@ -28,7 +28,8 @@ def saved(ctl, target):
     return numpy.load(io.BytesIO(ctl("save", target, "-", binary=True).out))
 
 
-@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
+@pytest.mark.parametrize("version", [(1, 0), pytest.param((2, 0), marks=pytest.mark.slow),
+                                     pytest.param((3, 0), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", EVERYTHING)
 def test_what_numpy_has_written(ctl, tmp_path, name, version):
     array = EVERYTHING[name]
@@ -59,6 +60,7 @@ def test_into_parts_and_other_orders(ctl, directory, tmp_path):
         assert (saved(ctl, "a") == whole).all()
 
 
+@pytest.mark.slow
 def test_large(ctl, directory, tmp_path):
     array = numpy.random.default_rng(3).integers(0, 2**60, (3, 1000, 1001))
     create(ctl, directory, "a", array)

@@ -314,6 +314,7 @@ def test_a_stale_view(web, ctl, seg):
     assert server.json("/api/grid?segment=seg&layout=other&view=z")["stale"] is False
 
 
+@pytest.mark.slow
 def test_a_removed_segment_is_given_back(web, ctl):
     server = web().enter()
     ctl("create", "a", 4096)
@@ -343,7 +344,9 @@ def test_truncated_memory_is_an_error(web, ctl, seg):
     assert server.json("/api/daemon")
 
 
-@pytest.mark.parametrize("path", [f"grid?{AT}a", f"grid?{AT}a&lock=1", "stream?name=seg"])
+@pytest.mark.parametrize("path", [
+    f"grid?{AT}a", pytest.param(f"grid?{AT}a&lock=1", marks=pytest.mark.slow),
+    pytest.param("stream?name=seg", marks=pytest.mark.slow)])
 def test_memory_that_is_truncated_again_and_again(web, ctl, party, path):
     """Control objects too, and while the library reads them outside the guard: the daemon repairs
     them in the meantime."""

@@ -14,6 +14,10 @@ from peers import PATIENCE_S, Crowd, await_, built
 libc = ctypes.CDLL(None)
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: left to make check-all")
+
+
 def end_with_parent():
     """Runs in the daemon's process before exec: the kernel kills it when the thread that started
     it ends."""

@@ -19,6 +19,10 @@ import shmview
 libc = ctypes.CDLL(None)
 PATIENCE = 20  # seconds, for calls that take milliseconds, and that hang if they are broken
 
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: left to make check-all")
+
 # For programs of tests, which import os and time: leaves a lock whose owner has died.
 DIE_INSIDE = """
 def die_inside(seg):
@@ -191,7 +195,7 @@ def run():
 
 # --- Of the drop-ins ---------------------------------------------------------
 
-@pytest.fixture(params=["fork", "spawn", "forkserver"])
+@pytest.fixture(params=["fork", "spawn", pytest.param("forkserver", marks=pytest.mark.slow)])
 def context(request):
     """Each way to start a child."""
     return multiprocessing.get_context(request.param)

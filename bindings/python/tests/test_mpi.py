@@ -139,6 +139,7 @@ def test_stubs_tell_all(run):
     assert told == arguments and set(classes) == set(members)
 
 
+@pytest.mark.slow
 def test_stubs_are_types(tmp_path):
     if not shutil.which("mypy"):
         pytest.skip("no mypy")

@@ -24,7 +24,7 @@ def add(seg, view, n):
             view[0] += 1
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("method", ["fork", "spawn", pytest.param("forkserver", marks=pytest.mark.slow)])
 def test_children(method):
     context = multiprocessing.get_context(method)
     seg = shmview.create("seg", 80)

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("no_arena_left")
 LARGE = 3_000_000  # bytes, more than the ring has
 
 
-@pytest.fixture(params=["fork", "spawn", "forkserver"])
+@pytest.fixture(params=["fork", "spawn", pytest.param("forkserver", marks=pytest.mark.slow)])
 def ctx(request):
     return shmview.get_context(request.param)
 
@@ -231,6 +231,7 @@ def work(everything):
 
 
 @pytest.mark.filterwarnings("ignore::shmview.OwnerDiedWarning")
+@pytest.mark.slow
 def test_workers_are_killed_anywhere():
     """A few hundred processes are killed at random times. The others go on, and no item comes out
     changed or twice."""

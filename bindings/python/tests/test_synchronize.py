@@ -18,7 +18,7 @@ import shmview
 pytestmark = pytest.mark.usefixtures("no_arena_left")
 
 
-@pytest.fixture(params=["fork", "spawn", "forkserver"])
+@pytest.fixture(params=["fork", "spawn", pytest.param("forkserver", marks=pytest.mark.slow)])
 def ctx(request):
     return shmview.get_context(request.param)
 
