@@ -28,7 +28,7 @@
 #define RATE          20   /* updates in a second */
 #define BUDGET_US     2000 /* of an update of the line: 4 % of a processor */
 #define RANGE_EVERY   8    /* updates of the image */
-#define RUN_NS        250000000
+#define RUN_NS        500000000
 #define SETTLE_US     60000 /* after the page has begun to look, or has stopped */
 #define HEADERS_BYTES 4096
 #define BODY_BYTES    (4 << 20)
@@ -278,7 +278,7 @@ static void run_row(struct watched *w, const char *what, struct side side)
     struct side alone = side, copied = side;
     struct contest contest = {.unit = "us",
                               .scale = 1e-3,
-                              .rounds = 21,
+                              .rounds = 9,
                               .rounds_quick = 3,
                               .n = side.look == LOOK_IMAGE ? 3 : 2,
                               .list = {{"watched", run, &side, {0}},
