@@ -113,7 +113,7 @@ class Overview {
   tell() {
     if (!this.rows.size && !this.isLoaded) return;
     const [shown, all, missing] = [this.table.order.count, this.rows.size, this.missing()];
-    const text = shown === all ? `${count(all)} segments` : `${count(shown)} of ${count(all)} segments`;
+    const text = `${shown === all ? "" : `${count(shown)} of `}${count(all)} segment${all === 1 ? "" : "s"}`;
     say(this.counter, missing ? `${text}: ${missing.title} is not known of all yet` : text, "soft");
   }
 
