@@ -93,7 +93,7 @@ START_TEST(many_long_turns_do)
     do
         ck_assert(is_served(&other, 0));
     while (is_served(&greedy, 150000) && n++ < 100);
-    ck_assert_int_ge(n, 5);
+    ck_assert_int_ge(n, 2); /* 14, and fewer if interrupts make some turns longer */
     ck_assert_int_lt(n, 30);
     ck_assert(is_served(&other, 0));
     end();
