@@ -76,7 +76,7 @@ void spin_yielded(struct spin *spin, unsigned looks, unsigned n_yields)
 /* The next poll may take twice as long as this answer took, so that a slower one is seen, too. */
 void spin_hit(struct spin *spin, uint32_t ns, int64_t took_ns)
 {
-    if (took_ns > 2 * (int64_t)ns) { /* another thread had the processor meanwhile */
+    if (took_ns > 2 * (int64_t)ns) { /* another thread had the processor */
         spin_missed(spin, ns);
         return;
     }

@@ -20,6 +20,6 @@ echo "freezing $?"
 CK_RUN_CASE=of_the_pool /bin/check_placement
 echo "pool $?"' -m 1024
 for result in groups freezing pool; do
-    grep -q "^$result 0\$" "$scratch/said"
+    grep -q "^$result 0\$" "$scratch/output"
 done
-! grep 'skipped:\|no control group' "$scratch/said"
+! grep 'skipped:\|no control group' "$scratch/output"

@@ -13,4 +13,4 @@ CK_RUN_CASE=nodes /bin/check_placement
 echo "status $?"' \
     -m 512 -object memory-backend-ram,id=m0,size=256M -object memory-backend-ram,id=m1,size=256M \
     -numa node,nodeid=0,memdev=m0,cpus=0 -numa node,nodeid=1,memdev=m1,cpus=1
-grep -q '^nodes 0x3$' "$scratch/said" && grep -q '^status 0$' "$scratch/said"
+grep -q '^nodes 0x3$' "$scratch/output" && grep -q '^status 0$' "$scratch/output"

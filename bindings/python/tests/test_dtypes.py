@@ -66,7 +66,7 @@ def compare(view, array, dtype):
         seen = numpy.asarray(field)
         assert seen.__array_interface__["data"] == other.__array_interface__["data"] or not seen.size, dtype
         assert (seen.dtype, seen.shape, seen.strides) == (other.dtype, other.shape, other.strides), dtype
-        # numpy's dtypes of structs know whether they are aligned; a format does not say so
+        # numpy's dtypes of structs know whether they are aligned; a format does not have that
         assert seen.flags.aligned == other.flags.aligned or other.dtype.names, dtype
         if field.ndim == 1:
             compare(field, other, dtype[name])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""shmview.mpi without ranks: what is said where something is missing, and the structs of the headers. The programs
+"""shmview.mpi without ranks: the errors where something is missing, and the structs of the headers. The programs
 in mpi/ test the calls."""
 
 import ast

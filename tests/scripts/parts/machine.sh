@@ -5,7 +5,7 @@
 #
 #     machine_check PROGRAM...    skips the test unless there is a kernel, qemu and busybox
 #     machine_run STEPS QEMU...   boots the machine with further arguments of qemu. There it runs the steps,
-#                                 in the shell of busybox; what they print is in $scratch/said and is
+#                                 in the shell of busybox; their output is in $scratch/output and is
 #                                 printed. The programs are in /bin
 #
 # The kernel is $SHMVIEW_KERNEL, or else the newest one in /boot that can be read. It needs nothing
@@ -62,6 +62,6 @@ EOF
     timeout 200 qemu-system-x86_64 -accel tcg -smp 2 -nographic -no-reboot \
         -kernel "$kernel" -initrd "$scratch/initrd" -append "console=ttyS0 quiet panic=-1" "$@" \
         < /dev/null > "$scratch/log" 2>&1 || true
-    tr -d '\r' < "$scratch/log" > "$scratch/said"
-    sed -n '/Running suite/,$p' "$scratch/said"
+    tr -d '\r' < "$scratch/log" > "$scratch/output"
+    sed -n '/Running suite/,$p' "$scratch/output"
 }
