@@ -252,7 +252,7 @@ static void on_counts(uv_prepare_t *counts)
     notify_status(&s->notify,
                   (struct notify_status){.n_segments = registry_count(&s->state.registry),
                                          .n_clients = s->state.tally.n_connections});
-    poll_ahead_before_wait(&s->poll_ahead);
+    poll_ahead_before_wait(&s->poll_ahead, !discard_is_busy());
     slice_begin_turn(&s->loop);
     meter_begin_turn(&s->state.meter);
 }
@@ -397,7 +397,7 @@ static int init_alarms(struct server *s)
 {
     int r = throttle_init(&s->throttle, &s->loop, &s->state.quota);
     if (r == 0)
-        r = discard_collect();
+        r = discard_start();
     if (r == 0)
         r = turns_init(&s->turns, &s->loop);
     if (r == 0)

@@ -17,6 +17,7 @@
 #include "common/base/util.h"
 #include "common/memory/cgroup.h"
 #include "common/memory/measure.h"
+#include "common/memory/zero.h"
 
 /* How much is committed between two questions whether to go on, in about 20 ms. A signal undoes a
  * step; after each one the steps are half as long, so that a program with a timer comes to the end.
@@ -56,7 +57,9 @@ static int commit_all(int fd, const struct wire_create *create)
     while (done < size && r == 0) {
         const struct measure_memory m = measure_memory();
         uint64_t step = size - done < longest ? size - done : longest;
-        int error = m.free < size - done ? ENOSPC : posix_fallocate(fd, (off_t)done, (off_t)step);
+        int error = m.free < size - done ? ENOSPC
+                    : create->populate   ? -zero_file(fd, done, step)
+                                         : posix_fallocate(fd, (off_t)done, (off_t)step);
         if (error == 0)
             done += step;
         else if (error == EINTR)
@@ -69,18 +72,6 @@ static int commit_all(int fd, const struct wire_create *create)
             r = wait_ask();
     }
     return r;
-}
-
-/* Writes zeros to all of it. The pages are mapped next, which takes a third of the time then. After
- * a failure the kernel zeroes the rest. */
-static void zero(int fd, uint64_t bytes)
-{
-    static const char zeros[65536];
-    ssize_t n = 1;
-    for (uint64_t done = 0; done < bytes && n > 0; done += (uint64_t)n) {
-        uint64_t left = bytes - done;
-        n = pwrite(fd, zeros, left < sizeof zeros ? (size_t)left : sizeof zeros, (off_t)done);
-    }
 }
 
 /* Returns an empty memfd, or -errno. It does not have the name of the segment, because a service
@@ -104,8 +95,6 @@ static int make_memory(const struct wire_create *create)
         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW))
         return fail_errno("memory of a segment", errno);
     int r = commit_all(fd, create);
-    if (r == 0 && create->populate)
-        zero(fd, (uint64_t)create->size);
     return r ? r : steal_fd(&fd);
 }
 

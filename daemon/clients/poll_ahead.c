@@ -48,7 +48,7 @@ static void begin(struct poll_ahead *l, int64_t now)
     uv_idle_stop(&l->idle);
 }
 
-void poll_ahead_before_wait(struct poll_ahead *poll_ahead)
+void poll_ahead_before_wait(struct poll_ahead *poll_ahead, bool may)
 {
     struct poll_ahead *l = poll_ahead;
     bool looks = uv_is_active((uv_handle_t *)&l->idle), was_asked = l->was_asked;
@@ -61,7 +61,9 @@ void poll_ahead_before_wait(struct poll_ahead *poll_ahead)
         spin_missed(&l->spin, l->ns);
     else if (looks && was_asked)
         spin_hit(&l->spin, l->ns, now - l->began_ns);
-    if (was_asked) {
+    if (!may) {
+        uv_idle_stop(&l->idle);
+    } else if (was_asked) {
         begin(l, now);
     } else if (now - l->began_ns >= l->ns) {
         spin_missed(&l->spin, l->ns);

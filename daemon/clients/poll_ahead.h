@@ -32,7 +32,8 @@ void poll_ahead_init(struct poll_ahead *poll_ahead, uv_loop_t *loop);
 /* Call at each request. */
 void poll_ahead_note(struct poll_ahead *poll_ahead);
 
-/* Call when the loop is about to wait: decides whether it polls, goes on polling, or sleeps. */
-void poll_ahead_before_wait(struct poll_ahead *poll_ahead);
+/* Call when the loop is about to wait: decides whether it polls, goes on polling, or sleeps. may is
+ * false while work waits that gets only what the loop leaves of its processor: then it sleeps. */
+void poll_ahead_before_wait(struct poll_ahead *poll_ahead, bool may);
 
 #endif

@@ -10,98 +10,169 @@
 
 #include "common/base/util.h"
 #include "daemon/base/alarm.h"
+#include "daemon/base/hurry.h"
 
-/* How long small objects are collected, how many a thread gets at once, and how many may wait. The
- * daemon has few descriptors for them (server.c). */
+/* How long what discard_soon() gets is collected, and how many; and how many may wait. The daemon
+ * has few descriptors for them (server.c). */
 #define COLLECT_MS   20
 #define COLLECT_MOST 16
 #define WAITING_MOST 32
+#define STACK_BYTES  ((size_t)256 << 10)
 
 /* A descriptor, a mapping, or both. */
 struct small {
-    int fd;
+    int fd; /* -1: none */
     void *map;
-    size_t bytes;
+    size_t bytes; /* of the map */
 };
 
-/* What discard_soon() has collected. */
-struct heap {
-    unsigned n;
-    struct small list[COLLECT_MOST];
-};
-
-/* One descriptor, or one heap, that waits for a thread. Only the loop adds and frees a job. fd and
- * the list are protected by `lock`, because a thread of the pool and discard_settle() compete for
- * the work. */
+/* A descriptor that waits for a thread of libuv's pool. Only the loop adds and frees a job. */
 struct job {
     uv_work_t work;
-    bool begun;        /* by a thread, or by discard_settle() */
-    int fd;            /* -1: none */
-    int64_t bytes;     /* the new size of the file; -1: only close it */
-    struct heap *heap; /* owned; NULL: none */
+    bool begun; /* by a thread, or by discard_settle() */
+    int fd;
+    int64_t bytes; /* the new size of the file; -1: only close it */
     LIST_ENTRY(job) link;
 };
 
-/* Both are written by the loop's thread, while no other thread calls this module. */
+/* Written by the loop's thread, while no other thread calls this module. */
 static uv_loop_t *by_loop;
 static pthread_t loop_thread;
+static uv_thread_t quiet_thread;
+static bool has_quiet;           /* quiet_thread runs, and quiet_alarm is initialised */
+static struct alarm quiet_alarm; /* of the loop: the thread gets what was collected */
+
+/* The lock protects what follows, and `begun` of all jobs. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t idle = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t wanted = PTHREAD_COND_INITIALIZER, idle = PTHREAD_COND_INITIALIZER;
 static LIST_HEAD(, job) jobs = LIST_HEAD_INITIALIZER(jobs);
-static unsigned n_busy; /* jobs that are being done now; protected by lock */
+static struct small waiting[WAITING_MOST]; /* for the quiet thread */
+static unsigned n_waiting;
+static unsigned n_busy; /* descriptors and mappings that are being freed now, by any thread */
+static bool is_wanted;  /* the quiet thread shall empty `waiting` */
+static bool is_ending;  /* and end */
 
-static struct alarm flush_alarm; /* of the loop: the heap goes to a thread */
-static bool collects;            /* flush_alarm is initialised; written like by_loop */
-static struct heap *collected;   /* owned; protected by lock */
-static unsigned n_waiting;       /* in all heaps; protected by lock */
-
-static void free_small(const struct small *s)
+static bool on_loop(void)
 {
+    return by_loop && pthread_equal(pthread_self(), loop_thread);
+}
+
+/* Does the work. Blocks. bytes is that of a job. */
+static void finish(const struct small *s, int64_t bytes)
+{
+    if (bytes >= 0 && ftruncate(s->fd, bytes) == 0)
+        posix_fallocate(s->fd, 0, bytes);
     if (s->fd >= 0)
         close(s->fd);
     if (s->map)
         munmap(s->map, s->bytes);
 }
 
-/* Frees a heap and all that is in it. heap may be NULL. Blocks. */
-static void free_heap(struct heap *heap)
+/* Like finish(). The caller holds the lock; it is released while the kernel frees the memory. */
+static void finish_unlocked(struct small small, int64_t bytes)
 {
-    if (!heap)
-        return;
-    for (unsigned i = 0; i < heap->n; i++)
-        free_small(&heap->list[i]);
-    pthread_mutex_lock(&lock);
-    n_waiting -= heap->n;
-    pthread_mutex_unlock(&lock);
-    free(heap);
-}
-
-/* Does the work of one job. Blocks. */
-static void finish(int fd, int64_t bytes, struct heap *heap)
-{
-    if (bytes >= 0 && ftruncate(fd, bytes) == 0)
-        posix_fallocate(fd, 0, bytes);
-    if (fd >= 0)
-        close(fd);
-    free_heap(heap);
-}
-
-/* Does a job, unless another thread has begun with it. The caller holds the lock; it is released
- * while the kernel frees the memory. */
-static void do_job(struct job *job)
-{
-    int fd = job->fd;
-    int64_t bytes = job->bytes;
-    struct heap *heap = job->heap;
-    if (job->begun)
-        return;
-    job->begun = true;
     n_busy++;
     pthread_mutex_unlock(&lock);
-    finish(fd, bytes, heap); /* from here on the loop may free the job */
+    finish(&small, bytes);
     pthread_mutex_lock(&lock);
     if (--n_busy == 0)
         pthread_cond_broadcast(&idle);
+}
+
+/* --- The quiet thread ---------------------------------------------------- */
+
+/* Frees what waits for the thread. The caller holds the lock. Returns whether there was any. */
+static bool empty(void)
+{
+    bool any = n_waiting > 0;
+    while (n_waiting > 0)
+        finish_unlocked(waiting[--n_waiting], -1);
+    is_wanted = false;
+    return any;
+}
+
+static void run_quiet(void *arg)
+{
+    (void)arg;
+    hurry_least();
+    pthread_mutex_lock(&lock);
+    while (!is_ending) {
+        if (is_wanted)
+            empty();
+        else
+            pthread_cond_wait(&wanted, &lock);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static void wake(void)
+{
+    pthread_mutex_lock(&lock);
+    is_wanted = true;
+    pthread_cond_signal(&wanted);
+    pthread_mutex_unlock(&lock);
+}
+
+static void on_alarm(struct alarm *a)
+{
+    (void)a;
+    wake();
+}
+
+/* Hands something to the thread. Loop only. Returns how many wait now, or 0 if there is no room. */
+static unsigned add(struct small small)
+{
+    pthread_mutex_lock(&lock);
+    unsigned n = n_waiting < WAITING_MOST ? n_waiting + 1 : 0;
+    if (n > 0)
+        waiting[n_waiting++] = small;
+    pthread_mutex_unlock(&lock);
+    return n;
+}
+
+int discard_start(void)
+{
+    const uv_thread_options_t options = {.flags = UV_THREAD_HAS_STACK_SIZE,
+                                         .stack_size = STACK_BYTES};
+    int r = alarm_init(&quiet_alarm, by_loop, on_alarm, NULL);
+    if (r)
+        return r;
+    has_quiet = uv_thread_create_ex(&quiet_thread, &options, run_quiet, NULL) == 0;
+    if (!has_quiet)
+        alarm_close(&quiet_alarm, NULL);
+    return 0;
+}
+
+static void end_quiet(void)
+{
+    if (!has_quiet)
+        return;
+    pthread_mutex_lock(&lock);
+    is_ending = true;
+    pthread_cond_signal(&wanted);
+    pthread_mutex_unlock(&lock);
+    uv_thread_join(&quiet_thread);
+    close_fdp(&quiet_alarm.fd); /* the loop before has closed its handle */
+    has_quiet = is_ending = false;
+}
+
+bool discard_is_busy(void)
+{
+    pthread_mutex_lock(&lock);
+    bool busy = is_wanted;
+    pthread_mutex_unlock(&lock);
+    return busy;
+}
+
+/* --- libuv's pool -------------------------------------------------------- */
+
+/* Does a job, unless another thread has begun with it. The caller holds the lock. */
+static void do_job(struct job *job)
+{
+    if (job->begun)
+        return;
+    job->begun = true;
+    finish_unlocked((struct small){.fd = job->fd}, job->bytes); /* meanwhile the loop may free it */
 }
 
 static void work(uv_work_t *work)
@@ -123,17 +194,15 @@ static void done(uv_work_t *work, int status)
 
 /* Queues a job. Does the work at once on a thread other than the loop's, because uv_queue_work()
  * may be called only there, and if there is no memory for the job. */
-static void start(int fd, int64_t bytes, struct heap *heap)
+static void start_job(int fd, int64_t bytes)
 {
-    struct job *job =
-        by_loop && pthread_equal(pthread_self(), loop_thread) ? calloc(1, sizeof *job) : NULL;
+    struct job *job = on_loop() ? calloc(1, sizeof *job) : NULL;
     if (!job) {
-        finish(fd, bytes, heap);
+        finish(&(struct small){.fd = fd}, bytes);
         return;
     }
     job->fd = fd;
     job->bytes = bytes;
-    job->heap = heap;
     job->work.data = job;
     pthread_mutex_lock(&lock);
     LIST_INSERT_HEAD(&jobs, job, link);
@@ -141,89 +210,50 @@ static void start(int fd, int64_t bytes, struct heap *heap)
     uv_queue_work(by_loop, &job->work, work, done); /* fails only without a callback */
 }
 
-/* Returns the heap, which the caller owns; NULL if nothing was collected. Any thread. */
-static struct heap *take_heap(void)
-{
-    pthread_mutex_lock(&lock);
-    struct heap *heap = collected;
-    collected = NULL;
-    pthread_mutex_unlock(&lock);
-    return heap;
-}
-
-static void on_alarm(struct alarm *a)
-{
-    struct heap *heap = take_heap();
-    (void)a;
-    if (heap)
-        start(-1, -1, heap);
-}
+/* --- Both ---------------------------------------------------------------- */
 
 void discard_init(uv_loop_t *loop)
 {
-    if (collects)
-        close_fdp(&flush_alarm.fd); /* the loop before has closed its handle */
+    end_quiet();
     by_loop = loop;
     loop_thread = pthread_self();
-    collects = false;
-    free_heap(take_heap());
-}
-
-int discard_collect(void)
-{
-    int r = alarm_init(&flush_alarm, by_loop, on_alarm, NULL);
-    collects = r == 0;
-    return r;
-}
-
-/* Adds to the heap. Returns false if that is not possible. Loop only. */
-static bool collect(struct small small, bool *ret_full)
-{
     pthread_mutex_lock(&lock);
-    if (!collected && n_waiting < WAITING_MOST)
-        collected = calloc(1, sizeof *collected);
-    bool added = collected && n_waiting < WAITING_MOST;
-    if (added) {
-        collected->list[collected->n++] = small;
-        n_waiting++;
-    }
-    *ret_full = added && collected->n == COLLECT_MOST;
+    empty();
     pthread_mutex_unlock(&lock);
-    return added;
 }
 
 void discard_soon(int fd, void *map, size_t bytes)
 {
     const struct small small = {fd, map, bytes};
-    bool full;
-    bool is_loop = by_loop && pthread_equal(pthread_self(), loop_thread);
-    if (!is_loop || !collects || !collect(small, &full)) {
-        free_small(&small);
-    } else if (full) {
-        on_alarm(&flush_alarm);
-    } else if (!flush_alarm.is_set) {
-        alarm_set(&flush_alarm, COLLECT_MS, 0);
-    }
+    unsigned n = has_quiet && on_loop() ? add(small) : 0;
+    if (n == 0)
+        finish(&small, -1);
+    else if (n == COLLECT_MOST)
+        wake();
+    else if (!quiet_alarm.is_set)
+        alarm_set(&quiet_alarm, COLLECT_MS, 0);
 }
 
-void discard(int fd)
+void discard(int fd, uint64_t bytes)
 {
-    start(fd, -1, NULL);
+    bool is_small = bytes < DISCARD_LARGE_BYTES && has_quiet && on_loop();
+    if (is_small && add((struct small){.fd = fd}) > 0)
+        wake();
+    else
+        start_job(fd, -1);
 }
 
 void discard_excess(int fd, uint64_t bytes)
 {
-    start(fd, (int64_t)bytes, NULL);
+    start_job(fd, (int64_t)bytes);
 }
 
 bool discard_settle(void)
 {
     struct job *job;
-    struct heap *heap = take_heap();
-    bool any = heap != NULL;
-    free_heap(heap);
     pthread_mutex_lock(&lock);
-    any |= n_busy > 0;
+    bool any = n_busy > 0;
+    any |= empty();
     do {
         LIST_FOREACH (job, &jobs, link)
             if (!job->begun)

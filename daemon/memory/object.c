@@ -14,6 +14,7 @@
 #include "common/base/linux.h"
 #include "common/base/util.h"
 #include "common/memory/measure.h"
+#include "common/memory/zero.h"
 #include "daemon/memory/directory.h"
 #include "daemon/memory/discard.h"
 #include "daemon/memory/placement.h"
@@ -30,9 +31,6 @@
 /* From this size on a thread frees the memory. Freeing it on the loop would take as long as an
  * attach. */
 #define DISCARD_BYTES (1 << 20)
-/* How many zeros are written at once. */
-#define ZEROS_BYTES 65536
-
 /* Allocates the pages and zeroes them. Unlike ftruncate() alone this fails with ENOSPC here, and
  * not by a SIGBUS in a client. Returns 0 or -errno. */
 static int commit(int fd, uint64_t from, uint64_t bytes)
@@ -193,22 +191,23 @@ int object_promise_now(enum object_kind kind, uint64_t bytes)
 }
 
 /* Commits one step, by the placement if there is one. Returns 0 or -errno. */
-static int commit_step(enum object_kind kind, int fd, struct placement *placement, uint64_t from,
-                       uint64_t bytes)
+static int commit_step(const struct object *object, int fd, uint64_t from, uint64_t bytes)
 {
-    if (!placement)
-        return commit(fd, from, bytes);
-    if (kind == OBJECT_FILE && ftruncate(fd, (off_t)(from + bytes)))
+    bool is_file = object->kind == OBJECT_FILE;
+    if (!object->placement)
+        return object->zeroed ? zero_file(fd, from, bytes) : commit(fd, from, bytes);
+    if (is_file && ftruncate(fd, (off_t)(from + bytes)))
         return -errno;
-    return placement_commit(placement, fd, kind != OBJECT_FILE, from, bytes);
+    return placement_commit(object->placement, fd, !is_file, from, bytes);
 }
 
 /* Settles the promise step by step, because the next measurement no longer counts committed memory
  * as free, and keeping its promise would subtract it twice. Looks for free memory before each step
  * but the first of an object, because other programs may have taken memory since the promise. */
-int object_commit_placed(enum object_kind kind, int fd, struct placement *placement, uint64_t from,
-                         uint64_t bytes, const atomic_bool *cancel)
+int object_commit(const struct object *object, int fd, uint64_t from, uint64_t bytes,
+                  const atomic_bool *cancel)
 {
+    const struct placement *placement = object->placement;
     uint64_t done = 0;
     int r = 0;
     while (done < bytes && r == 0) {
@@ -218,20 +217,14 @@ int object_commit_placed(enum object_kind kind, int fd, struct placement *placem
         if (from + done > 0 && r == 0 && measure_memory().free < placement_memory(placement, step))
             r = -ENOSPC;
         if (r == 0)
-            r = commit_step(kind, fd, placement, from + done, step);
+            r = commit_step(object, fd, from + done, step);
         if (r == 0) {
-            object_unpromise(kind, placement_memory(placement, step));
+            object_unpromise(object->kind, placement_memory(placement, step));
             done += step;
         }
     }
-    object_unpromise(kind, placement_memory(placement, bytes - done));
+    object_unpromise(object->kind, placement_memory(placement, bytes - done));
     return r;
-}
-
-int object_commit_promised(enum object_kind kind, int fd, uint64_t from, uint64_t bytes,
-                           const atomic_bool *cancel)
-{
-    return object_commit_placed(kind, fd, NULL, from, bytes, cancel);
 }
 
 /* Whether st is the file that was created as this object. Objects of huge pages have another device
@@ -277,7 +270,7 @@ int object_create_promised(struct object *object, uint64_t size, uint64_t bytes,
     }
     object->device = st.st_dev;
     object->inode = st.st_ino;
-    int r = object_commit_placed(object->kind, fd, object->placement, 0, bytes, cancel);
+    int r = object_commit(object, fd, 0, bytes, cancel);
     if (r == 0)
         return steal_fd(&fd);
     if (object->kind == OBJECT_FILE)
@@ -310,18 +303,6 @@ int object_grow(int fd, uint64_t from, uint64_t to)
     if ((uint64_t)st.st_size < from)
         from = (uint64_t)st.st_size;
     return from >= to ? 0 : commit(fd, from, to - from);
-}
-
-void object_zero(int fd, uint64_t from, uint64_t bytes)
-{
-    static const char zeros[ZEROS_BYTES];
-    for (uint64_t done = 0; done < bytes;) {
-        size_t n = bytes - done < sizeof zeros ? (size_t)(bytes - done) : sizeof zeros;
-        ssize_t r = pwrite(fd, zeros, n, (off_t)(from + done));
-        if (r <= 0)
-            return;
-        done += (uint64_t)r;
-    }
 }
 
 int object_stat(const struct object *object, struct stat *ret)
@@ -370,7 +351,7 @@ static void remove_sealed(const struct object *object)
     if (fd < 0)
         return;
     if (fstat(fd, &st) == 0 && st.st_size >= DISCARD_BYTES)
-        discard(fd);
+        discard(fd, (uint64_t)st.st_size);
     else
         close(fd);
 }
@@ -386,7 +367,7 @@ void object_remove(struct object *object)
                      : -1;
         unlinkat(directory_fd(), object->name, 0);
         if (fd >= 0)
-            discard(fd);
+            discard(fd, (uint64_t)st.st_size);
     }
     object->name[0] = '\0';
 }

@@ -41,6 +41,7 @@ struct object {
     bool own;                    /* a client has made it (own.h), and maker is its user */
     uid_t maker;                 /* undefined otherwise: this user */
     struct placement *placement; /* for its creation, borrowed; NULL: none */
+    bool zeroed; /* its creation commits without a placement by writing zeros (zero.h) */
 };
 
 struct placement;
@@ -68,7 +69,7 @@ uint64_t object_count_free(void);
  * pool (pool.h), so no thread that makes things for the pool may call this. Returns 0, or
  * -ENOSPC with *ret_space filled.
  *
- * The caller owes each promised byte to object_create_promised(), object_commit_promised() or
+ * The caller owes each promised byte to object_create_promised(), object_commit() or
  * object_unpromise(). The first two settle their part of the promise also when they fail. Any
  * thread. */
 int object_promise(enum object_kind kind, uint64_t bytes, struct object_space *ret_space);
@@ -85,19 +86,12 @@ int object_create_promised(struct object *object, uint64_t size, uint64_t bytes,
                            const atomic_bool *cancel);
 /* Returns promised bytes that are not needed. */
 void object_unpromise(enum object_kind kind, uint64_t bytes);
-/* Commits `bytes` of the object from byte `from` on; they were promised. Returns 0 or -errno. */
-int object_commit_promised(enum object_kind kind, int fd, uint64_t from, uint64_t bytes,
-                           const atomic_bool *cancel);
-
-/* Like object_commit_promised(), but by a placement, which may be NULL: see placement.h, also for
- * the further error -EOPNOTSUPP. Settles no promise of memory of the pool. */
-int object_commit_placed(enum object_kind kind, int fd, struct placement *placement, uint64_t from,
-                         uint64_t bytes, const atomic_bool *cancel);
-
-/* Writes zeros to bytes that are committed and that nobody has written. Otherwise the kernel zeroes
- * each page at its first access, and maps such pages one by one: that takes 1.6 us for each page,
- * and this 0.6. After a failure the kernel does it for the rest. */
-void object_zero(int fd, uint64_t from, uint64_t bytes);
+/* Commits `bytes` of the object from byte `from` on, which were promised, as its creation does.
+ * With a placement see placement.h, also for the further error -EOPNOTSUPP; settles no promise of
+ * memory of the pool of huge pages. fd is a writable descriptor of the object. Returns 0 or -errno.
+ */
+int object_commit(const struct object *object, int fd, uint64_t from, uint64_t bytes,
+                  const atomic_bool *cancel);
 
 /* Opens the object again; flags is O_RDONLY or O_RDWR. Returns a descriptor, which the caller owns,
  * or -errno; -ESTALE if another file has that name. */

@@ -378,7 +378,7 @@ void creation_start(struct request *request, const union wanted *want)
     if (job && is_own)
         job = job_take_data(job, data, &st);
     else if (data >= 0)
-        discard(data);
+        discard(data, (uint64_t)st.st_size);
     if (!job || create_now(job, request->answer))
         return;
     request->connection->job = job;

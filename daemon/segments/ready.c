@@ -11,7 +11,7 @@
 /* Names of segments have no '+', and those of other objects have a number after it. */
 static struct object named(const struct pool_object *ready)
 {
-    struct object object = {.device = ready->device, .inode = ready->inode};
+    struct object object = {.device = ready->device, .inode = ready->inode, .zeroed = true};
     snprintf(object.name, sizeof object.name, "+pool.%" PRIu64, ready->number);
     return object;
 }
@@ -29,7 +29,6 @@ static int make(struct pool_object *ready, uint64_t bytes)
     int fd = object_create_promised(&object, bytes, bytes, NULL);
     if (fd < 0)
         return fd;
-    object_zero(fd, 0, bytes);
     ready->fd = fd;
     ready->device = object.device;
     ready->inode = object.inode;

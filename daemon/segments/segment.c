@@ -55,6 +55,7 @@ void segment_object(const struct segment *segment, enum segment_part part, struc
     ret->own = segment->own && part == DATA;
     ret->maker = segment->maker;
     ret->placement = part == DATA ? segment->placement : NULL;
+    ret->zeroed = part == DATA && segment->populate;
     ret->kind = !segment->sealed ? OBJECT_FILE : part == DATA ? OBJECT_SEALED : OBJECT_SEALED_FULLY;
     if (part == DATA && segment->named)
         name_by_name(segment, ret->name);

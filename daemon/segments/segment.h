@@ -85,7 +85,7 @@ struct segment {
     bool has_creator : 1;  /* it is on a list of created_segments */
     bool has_label : 1;    /* it is in `name` after the NUL */
     bool own : 1;          /* its creator has made the data object (daemon/memory/own.h) */
-    bool populate : 1;     /* its allocation also zeroes the data (object_zero()) */
+    bool populate : 1;     /* its creator is going to map the data at once */
     bool departing;        /* its creator is dead, and departure.c will remove it */
     bool sealed;           /* its objects are memfds; false: files in /dev/shm */
     bool unread;           /* the slots of an earlier daemon have not been read (use.c) */

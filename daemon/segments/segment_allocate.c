@@ -76,14 +76,6 @@ static int allocate_lock(struct segment *segment)
     return r ? r : use_map_object(use, liveness);
 }
 
-/* Zeroes new bytes of the data if the creator is going to map them at once. A placement has done so
- * already. */
-static void zero(const struct segment *segment, int data, uint64_t from, uint64_t bytes)
-{
-    if (segment->populate && !segment->placement)
-        object_zero(data, from, bytes);
-}
-
 /* How much memory must be promised for these bytes of the data. */
 static uint64_t memory_of(const struct segment *segment, uint64_t bytes)
 {
@@ -115,10 +107,7 @@ static int begin_once(struct segment *segment, uint64_t first, const atomic_bool
         return give_up(segment, bytes, r);
     int data = segment->use->fds[DATA_WRITE] =
         create_object(segment, DATA, segment->size, first, cancel);
-    if (data < 0)
-        return give_up(segment, bytes - memory_of(segment, first), data);
-    zero(segment, data, 0, first);
-    return 0;
+    return data < 0 ? give_up(segment, bytes - memory_of(segment, first), data) : 0;
 }
 
 /* Like begin_once(), first with huge pages of the pool. Another process may have taken them since
@@ -156,11 +145,10 @@ static int go_on(struct segment *segment, uint64_t from, uint64_t bytes, const a
     int data = use_open(segment->use, DATA_WRITE);
     if (data < 0)
         return give_up(segment, rest, data);
-    int r = object_commit_placed(kind_of(segment), data, segment->placement, from, bytes, cancel);
-    if (r)
-        return give_up(segment, rest - memory_of(segment, bytes), r);
-    zero(segment, data, from, bytes);
-    return 0;
+    struct object object;
+    segment_object(segment, DATA, &object);
+    int r = object_commit(&object, data, from, bytes, cancel);
+    return r ? give_up(segment, rest - memory_of(segment, bytes), r) : 0;
 }
 
 /* Does one step. Leaves descriptors and the map of the liveness object open, because the creator
@@ -196,7 +184,7 @@ int segment_take_data(struct segment *segment, int fd, const struct stat *st, ui
 {
     int r = sealed_take_over(fd, st);
     if (r) {
-        discard(fd);
+        discard(fd, (uint64_t)st->st_size);
         return r;
     }
     segment->own = segment->sealed = true;

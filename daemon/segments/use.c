@@ -76,7 +76,8 @@ void use_abandon(struct segment_use *use)
 
 void use_discard(struct segment_use *use)
 {
-    for (int i = 0; use && i < N_USE_DESCRIPTORS; i++) {
+    bool is_small = use && use->segment->size < DISCARD_LARGE_BYTES;
+    for (int i = 0; is_small && i < N_USE_DESCRIPTORS; i++) {
         if (use->fds[i] >= 0)
             discard_soon(use->fds[i], NULL, 0);
         use->fds[i] = -1;

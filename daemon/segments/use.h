@@ -55,7 +55,7 @@ void use_close(struct segment_use *use);
 void use_abandon(struct segment_use *use);
 
 /* Like use_abandon(), for a segment whose objects are removed next: a thread closes the descriptors
- * (discard.h), and frees the memory with them. */
+ * of a small one (discard_soon()), and frees the memory with them. */
 void use_discard(struct segment_use *use);
 
 /* Opens the object if it is not open. Returns a descriptor, which use owns; or -errno. */

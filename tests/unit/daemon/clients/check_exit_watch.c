@@ -16,7 +16,7 @@
 #include "common/base/util.h"
 #include "daemon/clients/exit_watch.h"
 #include "daemon/clients/exiting.h"
-#include "daemon/clients/hurry.h"
+#include "daemon/base/hurry.h"
 #include "unit/faults.h"
 
 #define HEAP_BYTES ((size_t)64 << 20)

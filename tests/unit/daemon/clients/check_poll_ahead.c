@@ -6,6 +6,7 @@
 
 static uv_loop_t loop;
 static struct poll_ahead poll_ahead;
+static bool may;
 
 /* The first loop of a process opens a pipe that libuv keeps. */
 __attribute__((constructor)) static void warm_up(void)
@@ -19,13 +20,14 @@ static void begin(bool is_possible)
     ck_assert_int_eq(uv_loop_init(&loop), 0);
     poll_ahead_init(&poll_ahead, &loop);
     poll_ahead.is_possible = is_possible;
+    may = true;
 }
 
 static void end(void)
 {
     uv_close((uv_handle_t *)&poll_ahead.idle, NULL);
     poll_ahead_note(&poll_ahead);
-    poll_ahead_before_wait(&poll_ahead); /* the loop makes one more pass while it stops */
+    poll_ahead_before_wait(&poll_ahead, may); /* the loop makes one more pass while it stops */
     uv_run(&loop, UV_RUN_DEFAULT);
     ck_assert_int_eq(uv_loop_close(&loop), 0);
 }
@@ -33,7 +35,7 @@ static void end(void)
 /* Returns whether the loop will poll instead of sleeping in its next wait. */
 static bool looks(void)
 {
-    poll_ahead_before_wait(&poll_ahead);
+    poll_ahead_before_wait(&poll_ahead, may);
     return uv_is_active((uv_handle_t *)&poll_ahead.idle);
 }
 
@@ -89,6 +91,24 @@ START_TEST(given_up_for_who_needs_the_processor)
 }
 END_TEST
 
+/* Work waits for what the loop leaves of its processor. Polls that it ended do not count as
+ * useless. */
+START_TEST(not_while_other_work_waits)
+{
+    begin(true);
+    for (int i = 0; i < 100; i++) {
+        may = true;
+        poll_ahead_note(&poll_ahead);
+        ck_assert(looks());
+        may = false;
+        ck_assert(!looks());
+        poll_ahead_note(&poll_ahead);
+        ck_assert(!looks());
+    }
+    end();
+}
+END_TEST
+
 START_TEST(one_processor)
 {
     begin(false);
@@ -100,4 +120,4 @@ END_TEST
 
 UNIT_MAIN("poll_ahead", UNIT_TEST(nobody_asks), UNIT_TEST(one_after_the_other),
           UNIT_TEST(given_up_for_the_next), UNIT_TEST(given_up_for_who_needs_the_processor),
-          UNIT_TEST(one_processor))
+          UNIT_TEST(not_while_other_work_waits), UNIT_TEST(one_processor))

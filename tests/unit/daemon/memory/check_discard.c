@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks discard.c: descriptors are closed by a thread of the loop, or at once if no loop can do
- * it. */
+ * it; those of small objects by a thread of the lowest priority. */
 #include "unit/unit.h"
 
+#include <dirent.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
 #include <sys/mman.h>
 
 #include "daemon/memory/discard.h"
+
+#define LARGE DISCARD_LARGE_BYTES
 
 static uv_loop_t loop;
 
@@ -54,7 +59,7 @@ static bool ended(int fd)
 START_TEST(at_once_without_a_loop)
 {
     int other, fd = pipe_end(&other);
-    discard(fd);
+    discard(fd, LARGE);
     ck_assert(!is_open(fd));
     ck_assert(ended(other));
     ck_assert(!discard_settle());
@@ -67,7 +72,7 @@ START_TEST(by_the_loop)
     int others[50];
     begin();
     for (int i = 0; i < 50; i++)
-        discard(pipe_end(&others[i]));
+        discard(pipe_end(&others[i]), LARGE);
     end();
     for (int i = 0; i < 50; i++) {
         ck_assert(ended(others[i]));
@@ -82,7 +87,7 @@ START_TEST(settle)
     int others[50];
     begin();
     for (int i = 0; i < 50; i++)
-        discard(pipe_end(&others[i]));
+        discard(pipe_end(&others[i]), LARGE);
     discard_settle();
     for (int i = 0; i < 50; i++) {
         ck_assert(ended(others[i]));
@@ -105,7 +110,7 @@ START_TEST(many_settle)
     pthread_t threads[4];
     begin();
     for (int i = 0; i < 200; i++)
-        discard(pipe_end(&others[i]));
+        discard(pipe_end(&others[i]), LARGE);
     for (int i = 0; i < 4; i++)
         ck_assert_int_eq(pthread_create(&threads[i], NULL, settle_too, NULL), 0);
     for (int i = 0; i < 4; i++)
@@ -120,7 +125,7 @@ END_TEST
 
 static void *discard_too(void *arg)
 {
-    discard(*(int *)arg);
+    discard(*(int *)arg, LARGE);
     return NULL;
 }
 
@@ -138,10 +143,10 @@ START_TEST(another_thread)
 }
 END_TEST
 
-static void begin_to_collect(void)
+static void begin_quiet(void)
 {
     begin();
-    ck_assert_int_eq(discard_collect(), 0);
+    ck_assert_int_eq(discard_start(), 0);
 }
 
 static void close_handle(uv_handle_t *handle, void *arg)
@@ -160,8 +165,10 @@ static void end_all(void)
 /* Runs the loop until the other end is closed. */
 static void await_end(int fd)
 {
-    while (!ended(fd))
-        uv_run(&loop, UV_RUN_ONCE);
+    while (!ended(fd)) {
+        uv_run(&loop, UV_RUN_NOWAIT); /* nothing wakes the loop when the thread is ready */
+        sched_yield();
+    }
     close(fd);
 }
 
@@ -169,7 +176,7 @@ static void await_end(int fd)
 START_TEST(soon)
 {
     int others[3];
-    begin_to_collect();
+    begin_quiet();
     for (int i = 0; i < 3; i++)
         discard_soon(pipe_end(&others[i]), NULL, 0);
     for (int i = 0; i < 3; i++)
@@ -180,11 +187,12 @@ START_TEST(soon)
 }
 END_TEST
 
-/* Many are handed over before their time has come, and only some wait. */
+/* Many are handed over before their time has come, and only some wait: all but 32 are closed
+ * without the loop. */
 START_TEST(very_many_soon)
 {
     int others[600];
-    begin_to_collect();
+    begin_quiet();
     for (int i = 0; i < 600; i++)
         discard_soon(pipe_end(&others[i]), NULL, 0);
     unsigned n_open = 0;
@@ -197,12 +205,52 @@ START_TEST(very_many_soon)
 }
 END_TEST
 
+/* The nice value of a thread of this process other than this one; -1: there is none. */
+static int other_nice(void)
+{
+    char path[64], line[512];
+    int nice = -1;
+    DIR *dir = opendir("/proc/self/task");
+    ck_assert_ptr_nonnull(dir);
+    for (struct dirent *e; (e = readdir(dir));) {
+        snprintf(path, sizeof path, "/proc/self/task/%.20s/stat", e->d_name);
+        FILE *f = atoi(e->d_name) == getpid() ? NULL : fopen(path, "re");
+        if (f && fgets(line, sizeof line, f))
+            sscanf(strrchr(line, ')'),
+                   ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %d", &nice);
+        if (f)
+            fclose(f);
+    }
+    closedir(dir);
+    return nice;
+}
+
+/* The thread closes a small object without the loop, and has the lowest priority. */
+START_TEST(small_ones_by_the_quiet_thread)
+{
+    int others[3];
+    begin_quiet();
+    for (int i = 0; i < 3; i++) {
+        discard(pipe_end(&others[i]), LARGE - 1);
+        while (!ended(others[i]) || discard_is_busy())
+            sched_yield();
+        close(others[i]);
+    }
+    ck_assert_int_eq(other_nice(), 19);
+    discard_soon(pipe_end(&others[0]), NULL, 0);
+    ck_assert(!discard_is_busy());
+    end_all();
+    ck_assert(ended(others[0]));
+    close(others[0]);
+}
+END_TEST
+
 /* Memory that is wanted now, and the end of the loop, do not wait. */
 START_TEST(soon_is_now)
 {
     int others[2];
     const size_t page = 4096;
-    begin_to_collect();
+    begin_quiet();
     void *map = mmap(NULL, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     discard_soon(pipe_end(&others[0]), map, page);
     ck_assert_int_eq(msync(map, page, MS_ASYNC), 0);
@@ -224,4 +272,5 @@ END_TEST
 
 UNIT_MAIN("discard", UNIT_TEST(at_once_without_a_loop), UNIT_TEST(by_the_loop), UNIT_TEST(settle),
           UNIT_TEST(many_settle), UNIT_TEST(another_thread), UNIT_TEST(soon),
-          UNIT_TEST(very_many_soon), UNIT_TEST(soon_is_now))
+          UNIT_TEST(very_many_soon), UNIT_TEST(soon_is_now),
+          UNIT_TEST(small_ones_by_the_quiet_thread))

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/clients/hurry.h"
+#include "daemon/base/hurry.h"
 
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define SLICE_NS 100000 /* the shortest that Linux grants */
+#define SLICE_NS   100000 /* the shortest that Linux grants */
+#define NICE_LEAST 19
 
 _Static_assert(sizeof(struct schedule) == 48, "SCHED_ATTR_SIZE_VER0");
 
@@ -25,4 +26,14 @@ void hurry(const struct hurry *hurry, bool soon)
     if (soon)
         schedule.runtime_ns = SLICE_NS;
     (void)syscall(SYS_sched_setattr, hurry->thread, &schedule, 0);
+}
+
+void hurry_least(void)
+{
+    struct hurry self;
+    hurry_init(&self);
+    if (!self.is_able)
+        return;
+    self.usual.nice = NICE_LEAST;
+    (void)syscall(SYS_sched_setattr, 0, &self.usual, 0);
 }

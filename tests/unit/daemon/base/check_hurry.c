@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 
 #include "common/base/util.h"
-#include "daemon/clients/hurry.h"
+#include "daemon/base/hurry.h"
 
 static struct schedule schedule_of(pid_t thread)
 {

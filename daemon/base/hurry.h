@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lets a thread run soon after it wakes, for a death.
+/* Lets a thread run soon after it wakes, for a death; or late, for work that can wait.
  *
  * The thread that notices a death, and the loop that announces it, often wake on the CPU on which
  * the kernel ends the dying process. Linux lets that process go on until it has used its slice, as
@@ -39,5 +39,10 @@ void hurry_init(struct hurry *hurry);
  * process may call it. Does nothing for a thread with another policy than SCHED_OTHER or
  * SCHED_BATCH, and nothing if the kernel refuses. */
 void hurry(const struct hurry *hurry, bool soon);
+
+/* Gives the calling thread the least part of its CPU (nice 19), so that others there run first. For
+ * good: taking it back needs a privilege. Does nothing for a thread with another policy than
+ * SCHED_OTHER or SCHED_BATCH, and nothing if the kernel refuses. */
+void hurry_least(void);
 
 #endif
