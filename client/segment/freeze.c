@@ -159,6 +159,19 @@ static int check(struct shmview_segment *s, unsigned flags)
     return 0;
 }
 
+/* Returns the error of a second request that failed after F_SEAL_FUTURE_WRITE was added. A daemon
+ * that was started before the seal may have let others attach the segment for writing, and only a
+ * daemon can find them. */
+static int fail_unasked(const struct shmview_segment *s, int error)
+{
+    char why[ERROR_TEXT_BYTES];
+    snprintf(why, sizeof why, "%s", shmview_error_text());
+    return fail(-error,
+                "nobody else can begin to write to segment '%s', but whether another process "
+                "writes already is unknown, so call shmview_freeze() again: %s",
+                s->name, why);
+}
+
 int shmview_freeze(struct shmview_segment *segment, unsigned flags)
 {
     struct reply reply, last;
@@ -177,15 +190,15 @@ int shmview_freeze(struct shmview_segment *segment, unsigned flags)
         return r;
     r = freeze_with(segment, &reply, flags);
     reply_deinit(&reply);
-    /* The seal decides, so other errors of this request than _BUSY do not matter. The error text of
-     * a failure before it does. */
+    /* A seal against all writing decides, so errors of this request do not matter. The error text
+     * of a failure before it does. */
     char text[ERROR_TEXT_BYTES];
     snprintf(text, sizeof text, "%s", shmview_error_text());
     int ended = ask(segment, true, &last);
     if (ended == 0)
         reply_deinit(&last);
-    if (r == 0 && ended == -SHMVIEW_ERR_BUSY)
-        return ended;
+    if (r == 0 && flags & SHMVIEW_FREEZE_FUTURE && ended)
+        return ended == -SHMVIEW_ERR_BUSY ? ended : fail_unasked(segment, ended);
     if (r)
         set_error_text("%s", text);
     return r;

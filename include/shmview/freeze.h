@@ -89,7 +89,9 @@ enum shmview_frozen {
  *     _NOT_ATTACHED   the daemon has lost the attachment
  *     _SYSTEM     the data could not be mapped again; the text states whether they are
  *                 mapped at all
- * or an error of requests. After _DISCONNECTED and _INTERRUPTED nothing was frozen. */
+ * or an error of requests. With flags 0, nothing was frozen after one. With SHMVIEW_FREEZE_FUTURE
+ * the second request may have failed, after the freezing: nobody else can begin to write then, but
+ * whether others write already is unknown. The text states it; call again to find out. */
 int shmview_freeze(struct shmview_segment *segment, unsigned flags);
 
 /* Returns 1 if nobody can change the bytes of the segment any longer, and 0 if this is not

@@ -224,6 +224,31 @@ START_TEST(another_writes_beside_a_producer_that_continues)
 }
 END_TEST
 
+/* The daemon that has let the writer in is gone as well, so no request finds it. */
+START_TEST(another_writes_and_no_daemon_knows_it)
+{
+    begin();
+    struct shmview_segment *s = make("w");
+    before = let_another_write;
+    after = no_daemon;
+    int r = shmview_freeze(s, SHMVIEW_FREEZE_FUTURE); /* which starts the writer */
+    REFUSED(r, DISCONNECTED, "call shmview_freeze() again");
+    ck_assert_ptr_nonnull(strstr(shmview_error_text(), "the daemon is gone"));
+    use(s);
+    daemon_restart(&d);
+    ck_assert_uint_eq(frozen("w"), SHMVIEW_FROZEN_FUTURE);
+    BUSY(shmview_freeze(s, SHMVIEW_FREEZE_FUTURE), writer.pid, "1 other attachment may write");
+    memset(shmview_data(s), 'a', BYTES);
+    child_kill(&writer);
+    AWAIT(attachments("w") == 1);
+    OK(shmview_freeze(s, SHMVIEW_FREEZE_FUTURE));
+    OK(shmview_freeze(s, 0));
+    expect_frozen();
+    drop(s, "w");
+    end();
+}
+END_TEST
+
 /* --- The client ends ------------------------------------------------------- */
 
 /* A child that begins to freeze "w", and is killed right before or after the seal. */
@@ -305,6 +330,7 @@ int main(void)
         SUITE_TEST(after_the_seal_of_a_producer_that_continues),
         SUITE_TEST(another_writes_before_the_seal),
         SUITE_TEST(another_writes_beside_a_producer_that_continues),
+        SUITE_TEST(another_writes_and_no_daemon_knows_it),
         SUITE_TEST(a_client_dies_before_the_seal),
         SUITE_TEST(a_client_dies_after_the_seal),
         SUITE_TEST(client_and_daemon_die_before_the_seal),
