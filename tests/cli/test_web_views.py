@@ -203,6 +203,27 @@ def test_a_download(web, seg):
     assert "shmviewctl save" in server.error(f"/api/npy?{AT}s")
 
 
+def test_downloads_that_are_under_way_have_a_limit(web, ctl):
+    """Two of 256 MiB, whose readers read nothing, leave no memory for a third."""
+    ctl("create", "rows", 4 << 20, "--layout", f"l: a=u1[64,{4 << 20}]:strides(0,1)")
+    server = web("--port", "0", "--work", "100").enter()
+    path = "/api/npy?segment=rows&layout=l&view=a"
+    slow = [server.connection() for _ in range(2)]
+    for one in slow:
+        assert server.json(path + "&check=1") == {"bytes": 256 << 20}
+        one.request("GET", path, headers={"Cookie": server.cookie})
+        assert one.getresponse().status == 200
+    for more in "", "&check=1", "&slice=0":
+        answer = server.ask(path + more)
+        assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
+    assert "try again when a download has ended" in json.loads(answer.text)["error"]
+    assert server.status("/api/segments") == 200
+    slow[0].close()
+    await_(lambda: server.status(path + "&check=1") == 200)
+    assert len(server.ask(path + "&slice=0").bytes) == 128 + (4 << 20)
+    slow[1].close()
+
+
 def test_a_stream(web, ctl):
     ctl("stream", "create", "frames", "a=f4[16]", "--slots", "4", "--mode", "latest")
     server = web().enter()

@@ -130,6 +130,24 @@ const tests = {
     }
   },
 
+  async "a download arrives, or the page shows why not"() {
+    const page = await open(VIEW);
+    const save = page.getByRole("button", { name: "Save as npy" });
+    const [download] = await Promise.all([page.waitForEvent("download"), save.click()]);
+    assert.equal(download.suggestedFilename(), "data-a.npy");
+    assert.equal(fs.readFileSync(await download.path()).subarray(1, 6).toString(), "NUMPY");
+    await page.route("**/api/npy*", (route) => route.fulfill({
+      status: 503, headers: { "Retry-After": "1" }, contentType: "application/json", body: '{"error": "others are under way"}',
+    }));
+    await save.click();
+    await expectText(page, "[role=alert]", "others are under way");
+    await page.unrouteAll();
+    await Promise.all([page.waitForEvent("download"), save.click()]);
+    assert.equal(await page.locator("[role=alert]").innerText(), "");
+    await expectText(page, "#connection", "connected");
+    await page.close();
+  },
+
   async "the first page is small and asks nobody else"() {
     const page = await context.newPage();
     let bytes = 0;

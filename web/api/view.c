@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /api/line, /api/image, /api/grid, /api/histogram: the elements of one view, as a page shows
- * them. GET /api/npy: all of them as a file. POST /api/set: changes one element.
+ * them. GET /api/npy: all of them as a file; with check=1, only whether it can be had now. POST
+ * /api/set: changes one element.
  *
  * All take segment, and layout and view, or as; also field, slice, and lock=1. A line and an image
  * are bytes: the length of a JSON text as a 32-bit number and 4 bytes of zeroes, that text, filled
@@ -268,10 +269,17 @@ void api_histogram(const struct request *q, struct reply *reply)
 void api_npy(const struct request *q, struct reply *reply)
 {
     CLEANUP_LOOK struct look look = {.held = NULL};
-    int64_t since = thread_ns();
-    if (!open_view(q, reply, &look))
+    int64_t since = thread_ns(), check = 0;
+    if (!request_number(q, reply, "check", 0, 1, &check) || !open_view(q, reply, &look))
         return;
-    int r = npy_write(&look, &reply->body);
+    int r = npy_check(&look);
+    if (r == 0 && !request_hold(q, reply, look.view.nbytes))
+        return;
+    if (r == 0 && check) {
+        text_print(&reply->body, "{\"bytes\":%llu}\n", (unsigned long long)look.view.nbytes);
+        return;
+    }
+    r = r ? r : npy_write(&look, &reply->body);
     charge(q, since);
     if (r) {
         fail(reply, &look, r);

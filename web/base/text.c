@@ -38,6 +38,18 @@ static bool reserve(struct text *t, size_t n)
     return true;
 }
 
+bool text_fit(struct text *t, size_t n)
+{
+    char *bytes = t->failed || n >= SIZE_MAX / 4 - t->n ? NULL : realloc(t->bytes, t->n + n + 1);
+    if (!bytes) {
+        t->failed = true;
+        return false;
+    }
+    t->bytes = bytes;
+    t->room = t->n + n + 1;
+    return true;
+}
+
 void text_add(struct text *t, const void *bytes, size_t n)
 {
     if (n && reserve(t, n)) {

@@ -21,6 +21,9 @@ void text_free(struct text *t);
 
 void text_add(struct text *t, const void *bytes, size_t n);
 void text_put(struct text *t, const char *string);
+/* Makes room for exactly n more bytes, which the caller writes at bytes + n itself. Returns whether
+ * there was memory. */
+bool text_fit(struct text *t, size_t n);
 __attribute__((format(printf, 2, 3))) void text_print(struct text *t, const char *format, ...);
 
 /* Write one value as JSON. string may hold any bytes: what is no UTF-8 becomes U+FFFD. The

@@ -41,15 +41,30 @@ struct server {
     struct MHD_Daemon *daemons[MOST_SOCKETS];
     struct sessions sessions;
     struct bucket requests, strangers; /* with and without a session */
+    struct room answers;
     atomic_bool ends;
     char policy[POLICY_BYTES];
 };
 
-/* A request while its body arrives. */
+/* A request until its answer is sent. */
 struct arrival {
     char *body;
     size_t n;
+    struct hold held;
 };
+
+bool request_hold(const struct request *q, struct reply *r, size_t bytes)
+{
+    if (room_take(&q->server->answers, bytes, q->held))
+        return true;
+    r->retry_after_s = 1;
+    reply_error(
+        r, 503,
+        "the answer has %zu MiB, and with those that are being sent the page's server would "
+        "hold more than %zu MiB: try again when a download has ended",
+        bytes >> 20, LIMIT_ANSWERS_BYTES >> 20);
+    return false;
+}
 
 void request_watch_end(const struct request *q, struct request_end *ret)
 {
@@ -148,8 +163,10 @@ static void add_headers(const struct server *s, struct MHD_Response *response,
 static enum MHD_Result send_reply(const struct server *s, struct MHD_Connection *connection,
                                   struct reply *r)
 {
-    if (r->body.failed)
+    if (r->body.failed) {
+        r->retry_after_s = 1;
         reply_error(r, 503, "the page's server is short of memory: ask for less at once");
+    }
     struct MHD_Response *response = r->body.failed ? NULL : make_response(r);
     if (!response)
         return MHD_NO;
@@ -346,8 +363,11 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
                               .context = s->options->context,
                               .path = path,
                               .body = a->body,
-                              .body_bytes = a->n};
+                              .body_bytes = a->n,
+                              .held = &a->held};
     answer(s, &q, strcmp(method, "POST") == 0, &reply);
+    if (reply.body.n > LIMIT_ANSWER_FREE && !a->held.room)
+        request_hold(&q, &reply, reply.body.n);
     return send_reply(s, connection, &reply);
 }
 
@@ -356,8 +376,10 @@ static void on_completed(void *arg, struct MHD_Connection *connection, void **st
 {
     struct arrival *a = *state;
     (void)arg, (void)connection, (void)code;
-    if (a)
+    if (a) {
         free(a->body);
+        hold_end(&a->held);
+    }
     free(a);
     *state = NULL;
 }
@@ -387,6 +409,7 @@ int server_start(const struct server_options *options, struct server **ret_serve
     }
     bucket_init(&s->requests, LIMIT_REQUESTS_PER_S, LIMIT_REQUESTS_BURST);
     bucket_init(&s->strangers, LIMIT_REQUESTS_PER_S, LIMIT_REQUESTS_BURST);
+    room_init(&s->answers, LIMIT_ANSWERS_BYTES);
     int r = sessions_init(&s->sessions);
     for (size_t i = 0; r == 0 && i < options->n_sockets && i < MOST_SOCKETS; i++) {
         s->daemons[i] = start_one(s, options->sockets[i]);

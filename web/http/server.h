@@ -11,12 +11,14 @@
  *   token       GET /?token=... exchanges it for a cookie
  *   cookie      401 without a session, for every path
  *   path        404; 405 with another method; 403 for a change without --allow-changes
+ *   memory      503, if this answer and those that are not sent yet exceed LIMIT_ANSWERS_BYTES
  *
  * Each connection has a thread, because a handler may wait for the daemon or a lock, and that must
  * delay nobody else. */
 #ifndef WEB_SERVER_H
 #define WEB_SERVER_H
 
+#include "web/base/room.h"
 #include "web/http/reply.h"
 #include "web/http/sessions.h"
 
@@ -31,7 +33,12 @@ struct request {
     const char *path;
     const char *body; /* of a POST; not terminated */
     size_t body_bytes;
+    struct hold *held; /* what the answer holds until it is sent */
 };
+
+/* Counts bytes of an answer before a handler allocates them, against LIMIT_ANSWERS_BYTES. They
+ * count until the answer is sent. Returns false after making the reply an error. */
+bool request_hold(const struct request *q, struct reply *r, size_t bytes);
 
 /* Returns a parameter of the URL, or NULL if it is missing or has a NUL. */
 const char *request_text(const struct request *q, const char *name);

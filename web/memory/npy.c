@@ -54,35 +54,39 @@ static void put_header(const struct shmview_view *v, char kind, struct text *ret
     text_add(ret, "\n", 1);
 }
 
+int npy_check(struct look *look)
+{
+    const struct shmview_view *v = &look->view;
+    char kind = kind_of(v->dtype);
+    if (kind && v->nbytes <= NPY_BYTES_MOST)
+        return 0;
+    snprintf(look->error, sizeof look->error,
+             kind ? "a download has at most 256 MiB: choose a slice, or use shmviewctl save"
+                  : "elements \"%.60s\" are no numbers of numpy: use shmviewctl save",
+             v->format);
+    return LOOK_WRONG;
+}
+
 int npy_write(struct look *look, struct text *ret)
 {
     const struct shmview_view *v = &look->view;
     int64_t shape[SHMVIEW_MAX_NDIM];
     struct shmview_segment *private;
     struct work w = {.from = v};
-    char kind = kind_of(v->dtype);
-    if (!kind || v->nbytes > NPY_BYTES_MOST) {
-        snprintf(look->error, sizeof look->error,
-                 kind ? "a download has at most 256 MiB: choose a slice, or use shmviewctl save"
-                      : "elements \"%.60s\" are no numbers of numpy: use shmviewctl save",
-                 v->format);
-        return LOOK_WRONG;
-    }
     for (uint32_t d = 0; d < v->ndim; d++)
         shape[d] = v->shape[d];
-    CLEANUP_FREE void *bytes = malloc(v->nbytes + 1);
-    if (!bytes)
+    put_header(v, kind_of(v->dtype), ret);
+    if (!text_fit(ret, v->nbytes))
         return -SHMVIEW_ERR_NO_MEMORY;
-    int r = shmview_wrap(bytes, v->nbytes, 0, NULL, NULL, &private);
+    /* the header has a multiple of ALIGN bytes, so elements are aligned as malloc() aligns */
+    int r = shmview_wrap(ret->bytes + ret->n, v->nbytes, 0, NULL, NULL, &private);
     if (r)
         return r;
     const struct shmview_view_spec spec = {.format = v->format, .ndim = v->ndim, .shape = shape};
     r = shmview_view_make(private, &spec, &w.to);
     r = r ? r : look_read(look, copy, &w);
-    if (r == 0) {
-        put_header(v, kind, ret);
-        text_add(ret, bytes, v->nbytes);
-    }
+    if (r == 0)
+        ret->n += v->nbytes;
     shmview_detach(private);
     return r;
 }

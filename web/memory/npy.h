@@ -8,8 +8,13 @@
 
 #define NPY_BYTES_MOST (INT64_C(256) << 20)
 
-/* Writes the file: all elements of one moment, if no writer came in between. Elements must be
- * numbers or bools. Returns 0, LOOK_WRONG with look->error, or an error of the library. */
+/* Whether the view can be written: its elements must be numbers or bools, and NPY_BYTES_MOST at
+ * most. Returns 0, or LOOK_WRONG with look->error. */
+int npy_check(struct look *look);
+
+/* Writes the file: all elements of one moment, if no writer came in between. npy_check() must have
+ * accepted the view. It needs as much memory as the elements have bytes. Returns 0, or an error,
+ * with look->error or of the library. */
 int npy_write(struct look *look, struct text *ret);
 
 #endif

@@ -5,11 +5,13 @@ const RETRY_MS = 1000;
 const listeners = new Set();
 let state = { kind: "", text: "connecting" };
 
-/** An answer that is an error. status 0: the server cannot be reached. */
+/** An answer that is an error. status 0: the server cannot be reached. mayRetry: the server has too
+ * much to do, and names a time. */
 export class ApiError extends Error {
-  constructor(status, text) {
+  constructor(status, text, mayRetry = false) {
     super(text);
     this.status = status;
+    this.mayRetry = mayRetry;
   }
 }
 
@@ -29,8 +31,8 @@ function report(kind, text) {
 function note(error) {
   if (error.status === 0) report("bad", "the page's server is gone: trying again");
   else if (error.status === 401) report("bad", "no session: open the link that shmviewctl web has printed");
-  else if (error.status === 503) report("bad", "no daemon answers: trying again");
-  else if (error.status === 429) report("warn", error.message);
+  else if (error.status === 503 && !error.mayRetry) report("bad", "no daemon answers: trying again");
+  else if (error.mayRetry || error.status === 429) report("warn", error.message);
 }
 
 /** The path with parameters. A value that is an array is repeated; null is left out. */
@@ -61,7 +63,7 @@ async function request(address, options) {
   try {
     text = (await response.json()).error;
   } catch { /* no JSON: the status line must do */ }
-  throw new ApiError(response.status, text);
+  throw new ApiError(response.status, text, response.headers.has("Retry-After"));
 }
 
 async function noted(address, options, read) {

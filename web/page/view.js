@@ -131,6 +131,22 @@ function savePicture() {
   });
 }
 
+/** Downloads the elements. The server is asked first, because the page cannot read the error of a
+ * download. A link with `download` keeps the page open if the download fails all the same. */
+async function saveElements(settings, button, failure) {
+  button.disabled = true;
+  say(failure, "");
+  try {
+    await get("/api/npy", { ...settings.request(), check: 1 });
+    h("a", { href: url("/api/npy", settings.request()), download: "" }).click();
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    say(failure, error.message, "bad");
+  } finally {
+    button.disabled = false;
+  }
+}
+
 function controls(settings, { change, move, step }) {
   const slice = h("input", { value: settings.slice, size: 12, "aria-describedby": "slice-help", onchange: () => {
     settings.slice = slice.value.trim();
@@ -146,6 +162,8 @@ function controls(settings, { change, move, step }) {
     pause.setAttribute("aria-pressed", String(settings.paused));
     change();
   } }, "Pause");
+  const failure = h("p", { role: "alert" });
+  const save = h("button", { type: "button", onclick: () => saveElements(settings, save, failure) }, "Save as npy");
   return [h("div", { class: "bar" },
     choice("Show as", settings.kinds.map((key) => [key, key]), settings.kind, (value) => {
       if (settings.slice === defaultSlice(settings.shape, settings.kind)) settings.slice = defaultSlice(settings.shape, value);
@@ -158,8 +176,7 @@ function controls(settings, { change, move, step }) {
     choice("Updates", RATES.map((rate) => [rate, `${rate} per second`]), settings.rate, (value) => { settings.rate = Number(value); change(); }),
     choice("Read", [["", "without the lock"], ["1", "under the shared lock"]], settings.lock ? "1" : "", (value) => { settings.lock = value === "1"; change(); }),
     pause, h("button", { type: "button", onclick: step }, "Step"),
-    h("button", { type: "button", onclick: () => { location.href = url("/api/npy", settings.request()); } }, "Save as npy"),
-    h("button", { type: "button", onclick: savePicture }, "Save as PNG")), sliders.element];
+    save, h("button", { type: "button", onclick: savePicture }, "Save as PNG")), sliders.element, failure];
 }
 
 /** Finds the shape and the type of the view in the description of its segment. */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests the texts that the page's server writes: JSON of any bytes, HTML, and a limit per second.
- */
+/* Tests the texts that the page's server writes: JSON of any bytes, HTML; limits per second
+ * and at the same time. */
 #include "web/base/text.h"
 
 #include <math.h>
 
 #include "unit/unit.h"
 #include "web/base/bucket.h"
+#include "web/base/room.h"
 
 /* Asserts what text_json_n() makes of n bytes. */
 static void expect_json(const char *bytes, size_t n, const char *expected)
@@ -102,6 +103,40 @@ START_TEST(a_bucket_empties_and_fills)
 }
 END_TEST
 
+START_TEST(a_room_has_so_many_bytes)
+{
+    struct room r;
+    struct hold a = {.room = NULL}, b = {.room = NULL};
+    room_init(&r, 100);
+    ck_assert(room_take(&r, 60, &a));
+    ck_assert(!room_take(&r, 41, &b));
+    hold_end(&b);
+    ck_assert(room_take(&r, 40, &b));
+    ck_assert(!room_take(&r, 1, &a) && !room_take(&r, SIZE_MAX, &a));
+    hold_end(&a);
+    hold_end(&a);
+    ck_assert(room_take(&r, 20, &b));
+    ck_assert(!room_take(&r, 41, &a));
+    hold_end(&b);
+    ck_assert(room_take(&r, 100, &a));
+}
+END_TEST
+
+START_TEST(a_text_with_room_for_bytes)
+{
+    CLEANUP_TEXT struct text t = {.bytes = NULL};
+    text_put(&t, "ab");
+    ck_assert(text_fit(&t, 3));
+    memcpy(t.bytes + t.n, "cde", 3);
+    t.n += 3;
+    text_add(&t, "f", 2);
+    ck_assert_str_eq(t.bytes, "abcdef");
+    ck_assert(!text_fit(&t, SIZE_MAX / 2));
+    ck_assert(t.failed && !text_fit(&t, 1));
+}
+END_TEST
+
 UNIT_MAIN("web_text", UNIT_TEST(strings_of_json), UNIT_TEST(bytes_that_are_no_text),
           UNIT_TEST(numbers_that_json_lacks), UNIT_TEST(html_is_escaped), UNIT_TEST(long_texts),
-          UNIT_TEST(a_bucket_empties_and_fills))
+          UNIT_TEST(a_bucket_empties_and_fills), UNIT_TEST(a_room_has_so_many_bytes),
+          UNIT_TEST(a_text_with_room_for_bytes))
