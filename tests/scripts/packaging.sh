@@ -22,4 +22,15 @@ mapfile -t components < <(grep -oh 'COMPONENT [a-z-]*' cmake/ShmviewInstall.cmak
 for component in "${components[@]}"; do
     grep -Eq "^    put .*\b$component\b" packaging/arch/PKGBUILD || { echo "PKGBUILD: no component $component" >&2; wrong=1; }
 done
+# An upgrade with rpm restarts the daemon only if its configuration is right, and a removal does not.
+scriptlet=$(sed -n '/^%postun -n shmviewd$/,/^%/ { /^%/d; p }' packaging/rpm/shmview.spec |
+    sed 's|%{?systemd_postun_with_restart:.*}|echo restarts|; s|%{_bindir}/shmviewd|check|')
+upgrade() { # STATUS_OF_CHECK PACKAGES_LEFT
+    # shellcheck disable=SC2016 # the inner shell expands it
+    bash -euc 'check() { [ "$*" = --check-config ] && return "$0"; }; eval "$2"' "$1" "$2" "$scriptlet" 2>&1
+}
+[ "$(upgrade 0 1)" = restarts ] || { echo "shmview.spec: no restart at an upgrade" >&2; wrong=1; }
+[ -z "$(upgrade 0 0)" ] || { echo "shmview.spec: a restart at a removal" >&2; wrong=1; }
+[[ $(upgrade 1 1) == *"is not restarted: its configuration is faulty" ]] ||
+    { echo "shmview.spec: a restart with a faulty configuration" >&2; wrong=1; }
 exit $wrong
