@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NODE_MOST 62
-
 int placement_parse(struct context *c, const char *value, void *to)
 {
     struct shmview_placement *placement = to;
@@ -16,12 +14,12 @@ int placement_parse(struct context *c, const char *value, void *to)
         placement->numa = SHMVIEW_NUMA_LOCAL;
     } else if (strcmp(value, "interleaved") == 0) {
         placement->numa = SHMVIEW_NUMA_INTERLEAVED;
-    } else if (value[0] >= '0' && value[0] <= '9' && !*end && node <= NODE_MOST) {
+    } else if (value[0] >= '0' && value[0] <= '9' && !*end && node <= SHMVIEW_NODE_MAX) {
         placement->numa = SHMVIEW_NUMA_NODE;
         placement->node = (uint32_t)node;
     } else {
         return fail_usage(c, "--numa '%s' is none of local, interleaved, 0 to %d", value,
-                          NODE_MOST);
+                          SHMVIEW_NODE_MAX);
     }
     return 0;
 }
@@ -56,7 +54,7 @@ const char *placement_text(char *buffer, const struct shmview_placed *placed)
     }
     if (placed->huge && missing_text(placed->huge_missing))
         add(buffer, ": ", missing_text(placed->huge_missing));
-    for (unsigned i = 0; i <= NODE_MOST; i++)
+    for (unsigned i = 0; i <= SHMVIEW_NODE_MAX; i++)
         if (placed->nodes >> i & 1) {
             snprintf(text, sizeof text, "%s%u", buffer[0] ? "" : "nodes ", i);
             add(buffer, separator, text);

@@ -8,10 +8,12 @@
 
 #include "client/base/error.h"
 #include "client/segment/segment.h"
+#include "common/base/limits.h"
 #include "common/base/linux.h"
 
 #define HUGE_BYTES ((size_t)2 << 20)
-#define NODE_MOST  62
+
+_Static_assert(SHMVIEW_NODE_MAX == LIMIT_NODE, "the daemon accepts the same nodes");
 
 int placement_read(const struct shmview_placement *placement, struct wire_create *ret)
 {
@@ -24,7 +26,7 @@ int placement_read(const struct shmview_placement *placement, struct wire_create
                     placement->struct_bytes, sizeof *placement);
     bool has_node = placement->numa == SHMVIEW_NUMA_NODE;
     if (placement->huge > SHMVIEW_HUGE_REQUIRED || placement->numa > SHMVIEW_NUMA_NODE ||
-        placement->node > (has_node ? NODE_MOST : 0))
+        placement->node > (has_node ? SHMVIEW_NODE_MAX : 0))
         return fail(SHMVIEW_ERR_INVALID, "placement: huge %u, numa %u, node %u", placement->huge,
                     placement->numa, placement->node);
     ret->huge = placement->huge;
@@ -32,7 +34,7 @@ int placement_read(const struct shmview_placement *placement, struct wire_create
     if (has_node)
         ret->node = placement->node;
     else if (placement->numa == SHMVIEW_NUMA_LOCAL &&
-             syscall(SYS_getcpu, &processor, &node, NULL) == 0 && node <= NODE_MOST)
+             syscall(SYS_getcpu, &processor, &node, NULL) == 0 && node <= SHMVIEW_NODE_MAX)
         ret->node = node;
     return 0;
 }

@@ -64,13 +64,16 @@ enum shmview_numa {
     SHMVIEW_NUMA_NODE = 3,        /* the given one */
 };
 
+/* The highest number of a node. */
+#define SHMVIEW_NODE_MAX 62
+
 /* What a creator wants: member placement of struct shmview_create_options. Set
  * struct_bytes to sizeof. A member that is 0 has its default. */
 struct shmview_placement {
     uint32_t struct_bytes;
     uint32_t huge; /* enum shmview_huge */
     uint32_t numa; /* enum shmview_numa */
-    uint32_t node; /* of SHMVIEW_NUMA_NODE, at most 62 */
+    uint32_t node; /* of SHMVIEW_NUMA_NODE, at most SHMVIEW_NODE_MAX */
 };
 
 /* What a segment got when it was created. */
