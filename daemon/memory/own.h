@@ -14,8 +14,9 @@
 #include <sys/types.h>
 
 /* Checks that fd, which stays the caller's, is memory of the user uid for a segment of `size`
- * bytes. Returns 0 with *ret_st; or -1, and why has the reason, which continues a sentence that
- * begins with the descriptor: "is not a memfd". Loop only. */
+ * bytes. Returns 0 with *ret_st; -EINVAL, and why has the reason, which continues a sentence that
+ * begins with the descriptor: "is not a memfd"; or another -errno if this process cannot check it,
+ * because it has no descriptor or memory left. Loop only. */
 int own_check(int fd, uint64_t size, uid_t uid, struct stat *ret_st, char *why, size_t why_bytes);
 
 #endif

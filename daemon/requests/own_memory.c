@@ -48,6 +48,12 @@ static void tell_failure(int error, char *why, size_t bytes)
     snprintf(why, bytes, "%s", text);
 }
 
+/* Whether the daemon itself lacks something, which is no fault of the client. */
+static bool is_shortage(int r)
+{
+    return r == -EMFILE || r == -ENFILE || r == -ENOMEM;
+}
+
 int own_memory_take(const struct request *request, const struct wire_create *create,
                     struct stat *ret_st)
 {
@@ -61,14 +67,21 @@ int own_memory_take(const struct request *request, const struct wire_create *cre
         return -1;
     }
     CLEANUP_FD int fd = handover_receive(c);
-    if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM) {
+    int r = fd < 0
+                ? fd
+                : own_check(fd, (uint64_t)create->size, request->who.uid, ret_st, why, sizeof why);
+    const char *failure = is_shortage(fd)                ? "memory of a client cannot be received"
+                          : fd >= 0 && r && r != -EINVAL ? "memory of a client cannot be checked"
+                                                         : NULL;
+    if (failure) {
+        close_fdp(&fd);
         handover_close(c);
-        refuse_system(request->answer, "memory of a client cannot be received", -fd);
+        refuse_system(request->answer, failure, -r);
         return -1;
     }
     if (fd < 0)
         tell_failure(fd, fault.reason, sizeof fault.reason);
-    else if (own_check(fd, (uint64_t)create->size, request->who.uid, ret_st, why, sizeof why))
+    else if (r)
         snprintf(fault.reason, sizeof fault.reason, "was handed over, but the descriptor %s", why);
     if (fault.reason[0]) {
         close_fdp(&fd); /* the handover has another one */

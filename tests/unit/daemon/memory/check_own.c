@@ -7,6 +7,7 @@
 
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "common/base/linux.h"
@@ -39,7 +40,7 @@ static void refused(int fd, uint64_t size, const char *part)
 {
     struct stat st;
     ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(check(fd, size, &st), -1);
+    ck_assert_int_eq(check(fd, size, &st), -EINVAL);
     unit_assert_holds(why, part);
     close(fd);
 }
@@ -54,6 +55,22 @@ START_TEST(good_memory)
         ck_assert_int_eq(st.st_size, (off_t)sizes[i]);
         close(fd);
     }
+}
+END_TEST
+
+/* The first check makes a memfd to compare with. */
+START_TEST(no_descriptor_to_compare_with)
+{
+    struct stat st;
+    struct rlimit all;
+    int fd = memory(10, SEALS);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &all), 0);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &(struct rlimit){1, all.rlim_max}), 0);
+    ck_assert_int_eq(check(fd, 10, &st), -EMFILE);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &all), 0);
+    ck_assert_str_eq(why, "");
+    ck_assert_msg(check(fd, 10, &st) == 0, "%s", why);
+    close(fd);
 }
 END_TEST
 
@@ -75,7 +92,7 @@ START_TEST(wrong_memory)
 {
     struct stat st;
     int fd = memory(5000, SEALS);
-    ck_assert_int_eq(own_check(fd, 5000, geteuid() + 1, &st, why, sizeof why), -1);
+    ck_assert_int_eq(own_check(fd, 5000, geteuid() + 1, &st, why, sizeof why), -EINVAL);
     unit_assert_holds(why, "belongs to uid");
     close(fd);
     refused(memory(5000, SEALS), 4999, "has 5000 bytes, not 4999");
@@ -96,7 +113,7 @@ START_TEST(no_object_twice)
     int fd = memory(10, SEALS);
     ck_assert_int_eq(check(fd, 10, &st), 0);
     ck_assert_int_eq(sealed_take_over(fd, &st), 0);
-    ck_assert_int_eq(check(fd, 10, &st), -1);
+    ck_assert_int_eq(check(fd, 10, &st), -EINVAL);
     unit_assert_holds(why, "is the memory of a segment already");
     ck_assert_int_eq(sealed_take_over(fd, &st), -EEXIST);
     ck_assert_int_eq(sealed_take(st.st_ino), fd);
@@ -145,6 +162,6 @@ START_TEST(a_lease_delays_nobody)
 }
 END_TEST
 
-UNIT_MAIN("own", UNIT_TEST(good_memory), UNIT_TEST(memory_that_cannot_be_executed),
-          UNIT_TEST(wrong_memory), UNIT_TEST(no_object_twice), UNIT_TEST(no_room),
-          UNIT_TEST(a_lease_delays_nobody))
+UNIT_MAIN("own", UNIT_TEST(no_descriptor_to_compare_with), UNIT_TEST(good_memory),
+          UNIT_TEST(memory_that_cannot_be_executed), UNIT_TEST(wrong_memory),
+          UNIT_TEST(no_object_twice), UNIT_TEST(no_room), UNIT_TEST(a_lease_delays_nobody))
