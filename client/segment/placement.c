@@ -88,7 +88,11 @@ int placement_map_at(uint32_t huge_by, void *at, int fd, uint64_t bytes, int pro
     return 0;
 }
 
-/* The guard page of a hugetlb object is what remains of the room, which has no access: the whole
+/* After a failure only what no other thread can have is unmapped: the kernel may remove the room at
+ * `at` before it refuses the object there, and another thread may have mapped something in its
+ * place since. At worst, addresses without memory stay reserved.
+ *
+ * The guard page of a hugetlb object is what remains of the room, which has no access: the whole
  * last page of the object is accessible. */
 void *placement_map(const struct shmview_placed *placed, int fd, uint64_t bytes, int protection,
                     int flags, size_t *ret_bytes)
@@ -104,7 +108,8 @@ void *placement_map(const struct shmview_placed *placed, int fd, uint64_t bytes,
     room_bytes -= (size_t)(at - room);
     int r = placement_map_at(placed->huge_by, at, fd, bytes, protection, flags);
     if (r) {
-        munmap(at, room_bytes);
+        size_t tried = object_bytes(placed->huge_by, bytes);
+        munmap(at + tried, room_bytes - tried);
         errno = -r;
         return MAP_FAILED;
     }
