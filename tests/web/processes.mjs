@@ -7,7 +7,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { createRequire } from "node:module";
 import path from "node:path";
 
-const { CHROMIUM, MODULES, SHMVIEWCTL, SHMVIEWD, SHMVIEW_SOCKET } = process.env;
+const { CHROMIUM, MODULES, SHMVIEWCTL, SHMVIEWD, SHMVIEW_SOCKET, SHMVIEW_WITH_PARENT } = process.env;
 /** require() for what npm has installed. */
 export const require = createRequire(path.join(MODULES, "node_modules", "x.js"));
 const { chromium } = require("playwright-core");
@@ -20,9 +20,11 @@ export function ctl(...words) {
   return execFileSync(SHMVIEWCTL, words, { encoding: "utf8" });
 }
 
-/** Starts a program. Its output is collected in .text, and .ended is a promise. */
+/** Starts a program, which ends with this process where setpriv is there (browser.sh). Its output is
+ * collected in .text, and .ended is a promise. */
 export function start(program, words) {
-  const child = spawn(program, words, { stdio: ["ignore", "pipe", "pipe"] });
+  const command = [...(SHMVIEW_WITH_PARENT ? ["setpriv", "--pdeathsig", "INT"] : []), program, ...words];
+  const child = spawn(command[0], command.slice(1), { stdio: ["ignore", "pipe", "pipe"] });
   child.text = "";
   for (const stream of [child.stdout, child.stderr]) stream.on("data", (data) => { child.text += data; });
   children.add(child);
