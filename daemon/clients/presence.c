@@ -42,8 +42,11 @@ int presence_open(struct presence *presence)
         return -errno;
     presence->directory =
         openat(directory_fd(), PRESENCE_DIRECTORY, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (presence->directory < 0)
-        return -errno;
+    if (presence->directory < 0) {
+        int r = -errno;
+        unlinkat(directory_fd(), PRESENCE_DIRECTORY, AT_REMOVEDIR); /* fails if there is a file */
+        return r;
+    }
     snprintf(presence->path, sizeof presence->path, "%s/" PRESENCE_DIRECTORY, directory_path());
     presence->news = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     /* IN_CLOSE_NOWRITE: descriptors of clients are read-only, those of presence_test() are not */

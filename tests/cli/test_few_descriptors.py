@@ -1,12 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """A daemon that may open few files starts, or ends with a reason; and it leaves nothing behind."""
 
+import glob
 import os
 import resource
 import signal
 import subprocess
 
 SHMVIEWD = os.environ["SHMVIEWD"]
+
+
+def objects(socket):
+    """The directories in /dev/shm that belong to the daemon of the socket."""
+    hashed = 0xcbf29ce484222325
+    for byte in str(socket).encode():
+        hashed = (hashed ^ byte) * 0x100000001b3 % 2**64
+    return glob.glob(f"/dev/shm/shmview.{os.getuid()}-{hashed:016x}*")
 
 
 def start(folder, n):
@@ -22,6 +31,7 @@ def start(folder, n):
             daemon.send_signal(signal.SIGTERM)
     status = daemon.wait()
     assert not socket.exists()
+    assert objects(socket) == []
     return "listening on" in errors, status, errors
 
 
