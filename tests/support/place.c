@@ -200,6 +200,25 @@ static void append_processes(char *text, size_t bytes)
         append(text, bytes, " a process\n");
 }
 
+/* Whether standard input of the process is a socket with a path in the test's directory: it is the
+ * keeper of a daemon, which has no arguments that name the directory. */
+static bool is_keeper(const char *pid)
+{
+    char path[300], input[64] = "", line[512];
+    unsigned long inode, n;
+    bool found = false;
+    snprintf(path, sizeof path, "/proc/%s/fd/0", pid);
+    if (readlink(path, input, sizeof input - 1) < 0 || sscanf(input, "socket:[%lu]", &inode) != 1)
+        return false;
+    FILE *sockets = fopen("/proc/net/unix", "re");
+    while (sockets && !found && fgets(line, sizeof line, sockets))
+        found = sscanf(line, "%*s %*s %*s %*s %*s %*s %lu", &n) == 1 && n == inode &&
+                strstr(line, directory);
+    if (sockets)
+        fclose(sockets);
+    return found;
+}
+
 /* Calls visit for each process whose arguments name the test's directory. This also finds
  * processes that have left the process group. */
 static void each_daemon(void (*visit)(pid_t, void *), void *arg)
@@ -231,6 +250,16 @@ static void kill_daemon(pid_t pid, void *arg)
 {
     (void)arg;
     kill(pid, SIGKILL);
+}
+
+static void kill_keepers(void)
+{
+    DIR *dir = opendir("/proc");
+    for (struct dirent *e; dir && (e = readdir(dir));)
+        if (atoi(e->d_name) > 0 && is_keeper(e->d_name))
+            kill(atoi(e->d_name), SIGKILL);
+    if (dir)
+        closedir(dir);
 }
 
 unsigned place_daemons(void)
@@ -309,6 +338,7 @@ static void clean(void)
         return;
     nftw(directory, show_log, 8, FTW_PHYS);
     each_daemon(kill_daemon, NULL);
+    kill_keepers(); /* after the daemons, which start them */
     each_noted(remove_object, NULL);
     remove_directory();
 }
