@@ -6,6 +6,7 @@ import pty
 import subprocess
 
 import numpy
+import pytest
 
 from conftest import CTL, end_with_parent
 
@@ -42,6 +43,11 @@ def arrays():
     made["packed"] = numpy.array([(1, 2.5)], [("a", "i1"), ("b", "<f4")])
     made["deep"] = numpy.arange(2**8, dtype="u1").reshape((2,) * 8)
     return made
+
+
+def half(first):
+    """Returns parameters: the names of all arrays. make check runs every second one from the first (0 or 1)."""
+    return [pytest.param(name, marks=() if i % 2 == first else pytest.mark.slow) for i, name in enumerate(arrays())]
 
 
 def same(a, b):

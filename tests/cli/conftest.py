@@ -2,6 +2,7 @@
 """For each module a daemon of its own, the program as a function, and other clients."""
 
 import ctypes
+import functools
 import json
 import os
 import pathlib
@@ -119,6 +120,13 @@ class Result:
         return [line.split() for line in self.out.splitlines()]
 
 
+@functools.cache
+def columns():
+    """Returns the names of all columns of list, with commas between them."""
+    told = subprocess.run([CTL, "list", "-o", "help"], capture_output=True, text=True, check=True).stdout
+    return ",".join(line.split()[0] for line in told.splitlines())
+
+
 class Ctl:
     """shmviewctl as a function: ctl("list", "--json").json. The call checks the exit status, and
     that standard error is empty unless status or err are given."""
@@ -171,8 +179,7 @@ class Ctl:
 
     def segment(self, name):
         """Returns all columns of one segment, by their names in JSON."""
-        columns = ",".join(line.split()[0] for line in self("list", "-o", "help").out.splitlines())
-        return self("list", "--json", "-o", columns, name).json["segments"][0]
+        return self("list", "--json", "-o", columns(), name).json["segments"][0]
 
 
 @pytest.fixture
@@ -180,10 +187,14 @@ def ctl(daemon):
     """The program, with a daemon that has no segments before and after the test."""
     ctl = Ctl(daemon.directory, daemon.socket)
     yield ctl
-    await_(lambda: all(s["lifetime"] == "manual" for s in ctl.segments()), what="their end")
-    names = [segment["name"] for segment in ctl.segments()]
-    if names:
-        ctl("remove", *names)
+    left = []
+
+    def stays():
+        left[:] = ctl.segments()
+        return all(segment["lifetime"] == "manual" for segment in left)
+    await_(stays, what="their end")
+    if left:
+        ctl("remove", *(segment["name"] for segment in left))
 
 
 @pytest.fixture
