@@ -20,7 +20,8 @@
 
 #define N_TOLD_QUOTAS QUOTA_BUFFERS /* reported: the kinds that the configuration can limit */
 
-#define SLICE_NS 250000
+#define SLICE_NS       250000
+#define SPACE_HOLDS_NS 100000000 /* for the pages of a list after its first one */
 
 /* --- A segment ----------------------------------------------------------- */
 
@@ -206,8 +207,23 @@ static size_t list_quotas(const struct state *state, const struct who *who, bool
     return N_TOLD_QUOTAS;
 }
 
+/* Returns the space for new segments. A page that continues a list has that of a page before it, up
+ * to SPACE_HOLDS_NS old: reading files of the kernel for each page would take as long as the page.
+ */
+static struct object_space space_for(bool continues)
+{
+    static struct object_space seen;
+    static int64_t seen_ns;
+    int64_t now = now_ns();
+    if (!continues || !seen_ns || now - seen_ns > SPACE_HOLDS_NS) {
+        seen = object_space(OBJECT_FILE);
+        seen_ns = now;
+    }
+    return seen;
+}
+
 /* Returns the figures of the instance; its lists are in room. */
-static struct shmview_stats describe_instance(const struct request *request,
+static struct shmview_stats describe_instance(const struct request *request, bool continues,
                                               struct instance_lists *room)
 {
     const struct state *state = request->state;
@@ -215,7 +231,7 @@ static struct shmview_stats describe_instance(const struct request *request,
     const struct tally *tally = &state->tally;
     /* what other users have is reported only to administrators and to the daemon's own user */
     bool tells_all = who->is_admin || who->uid == geteuid();
-    struct object_space space = object_space(OBJECT_FILE);
+    struct object_space space = space_for(continues);
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
     int64_t uptime = (now_ns() - tally->started_ns) / 1000;
@@ -281,7 +297,7 @@ void stats_tell(struct request *r, const union wanted *want)
         .is_brief = want->stats.detail == WIRE_DETAIL_BRIEF,
         .end = slice_end(SLICE_NS),
     };
-    struct shmview_stats stats = describe_instance(r, &room);
+    struct shmview_stats stats = describe_instance(r, want->stats.after > 0, &room);
     stats.next = fill_page(r, &want->stats, &page);
     free(want->stats.names);
     stats.segments = segment_list;

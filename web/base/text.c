@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "web/base/text.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -82,6 +81,18 @@ void text_print(struct text *t, const char *format, ...)
     }
 }
 
+void text_int(struct text *t, int64_t number)
+{
+    char digits[24], *p = digits + sizeof digits;
+    uint64_t rest = number < 0 ? -(uint64_t)number : (uint64_t)number;
+    do
+        *--p = (char)('0' + rest % 10);
+    while (rest /= 10);
+    if (number < 0)
+        *--p = '-';
+    text_add(t, p, (size_t)(digits + sizeof digits - p));
+}
+
 /* Returns the length of the UTF-8 sequence at s, of at most n bytes, or 0 if there is none: for
  * overlong forms, surrogates and values above U+10FFFF too. */
 static size_t sequence(const unsigned char *s, size_t n)
@@ -108,13 +119,19 @@ static size_t sequence(const unsigned char *s, size_t n)
     return 0;
 }
 
+/* Whether the character stands for itself in JSON, and does no harm in HTML. */
+static bool is_plain(unsigned char c)
+{
+    return c >= 0x20 && c < 0x7f && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&';
+}
+
 void text_json_n(struct text *t, const char *bytes, size_t n)
 {
     const unsigned char *s = (const unsigned char *)bytes;
     text_put(t, "\"");
     for (size_t i = 0; i < n;) {
         size_t plain = i;
-        while (plain < n && s[plain] >= 0x20 && s[plain] < 0x7f && !strchr("\"\\<>&", s[plain]))
+        while (plain < n && is_plain(s[plain]))
             plain++;
         text_add(t, s + i, plain - i);
         i = plain;
@@ -156,7 +173,7 @@ void text_json_known(struct text *t, int64_t number)
     if (number < 0)
         text_put(t, "null");
     else
-        text_print(t, "%" PRId64, number);
+        text_int(t, number);
 }
 
 void text_html(struct text *t, const char *string)

@@ -56,8 +56,12 @@ START_TEST(numbers_that_json_lacks)
     text_json_known(&t, -1);
     text_json_known(&t, 7);
     text_json(&t, NULL);
+    text_int(&t, INT64_MIN);
+    text_int(&t, INT64_MAX);
+    text_int(&t, 0);
     text_add(&t, "", 1);
-    ck_assert_str_eq(t.bytes, "0.10000000000000001\"nan\"\"inf\"\"-inf\"null7null");
+    ck_assert_str_eq(t.bytes, "0.10000000000000001\"nan\"\"inf\"\"-inf\"null7null"
+                              "-922337203685477580892233720368547758070");
 }
 END_TEST
 
