@@ -191,7 +191,10 @@ def test_options(ctl):
 # --- The overview ------------------------------------------------------------
 
 def rows(answer):
-    return [dict(zip(answer["columns"], row)) for row in answer["rows"]]
+    """The rows of an answer, whose columns are lists, or the value that all rows have."""
+    lists = [values if isinstance(values, list) else [values] * answer["n"] for values in answer["columns"].values()]
+    assert all(len(values) == answer["n"] for values in lists)
+    return [dict(zip(answer["columns"], row)) for row in zip(*lists)]
 
 
 def test_figures_of_the_daemon(web, ctl):
@@ -210,13 +213,17 @@ def test_segments_come_in_parts(web, ctl):
     got, after = [], 0
     while True:
         answer = server.json(f"/api/segments?limit=2&after={after}")
-        assert len(answer["rows"]) <= 2
+        assert answer["n"] <= 2
         got += rows(answer)
         if not (after := answer["next"]):
             break
     assert [row["name"] for row in got] == [f"s{i}" for i in range(5)]
     assert got[3]["label"] == MARKUP
     assert got[0]["size"] == 4096
+    # a column of which all rows have the same value is that value
+    columns = server.json("/api/segments")["columns"]
+    assert (columns["size"], columns["label"]) == (4096, ["text"] * 3 + [MARKUP, "text"])
+    assert server.json("/api/segments?name=none")["columns"]["size"] == []
     assert answer["users"][str(os.geteuid())]
     # no markup crosses the wire as such
     assert "<" not in server.ask("/api/segments").text

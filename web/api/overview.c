@@ -117,55 +117,117 @@ static void put_users(struct text *t, const struct users *u)
     text_put(t, "}");
 }
 
-/* The columns of a brief answer come first. */
-#define COLUMNS                                                                                    \
-    "\"id\",\"name\",\"label\",\"size\",\"attachments\",\"owner\",\"lifetime\",\"backing\","       \
-    "\"has_lock\",\"deaths\",\"holder\",\"waiters\",\"layout\""
-#define COLUMNS_LOOKED ",\"generation\",\"changes\",\"resident\",\"created_us\""
+/* Writes the value of one column in a row. */
+typedef void put_value(struct text *t, const struct shmview_segment_stats *s, bool is_brief);
 
-/* Writes who holds the lock exclusively, as "command (pid)", or null; and how many wait. */
-static void put_lock(struct text *t, const struct shmview_segment_stats *s)
+#define PUT_NUMBER(member)                                                                         \
+    static void put_##member(struct text *t, const struct shmview_segment_stats *s, bool is_brief) \
+    {                                                                                              \
+        (void)is_brief;                                                                            \
+        text_json_known(t, (int64_t)s->member);                                                    \
+    }
+#define PUT_STRING(member)                                                                         \
+    static void put_##member(struct text *t, const struct shmview_segment_stats *s, bool is_brief) \
+    {                                                                                              \
+        (void)is_brief;                                                                            \
+        text_json(t, s->member);                                                                   \
+    }
+PUT_NUMBER(id)
+PUT_STRING(name)
+PUT_STRING(label)
+PUT_NUMBER(size)
+PUT_NUMBER(attachments)
+PUT_NUMBER(owner)
+PUT_NUMBER(lifetime)
+PUT_NUMBER(backing)
+PUT_NUMBER(has_lock)
+PUT_NUMBER(owner_deaths)
+PUT_NUMBER(generation)
+PUT_NUMBER(changes)
+PUT_NUMBER(resident)
+PUT_NUMBER(created_us)
+
+/* Writes who holds the lock exclusively, as "command (pid)", or null. */
+static void put_holder(struct text *t, const struct shmview_segment_stats *s, bool is_brief)
 {
+    char text[64];
     const struct shmview_party_stats *holder = NULL;
-    size_t n_waiters = 0;
-    for (size_t i = 0; i < s->n_parties; i++) {
+    (void)is_brief;
+    for (size_t i = 0; i < s->n_parties; i++)
         if (s->parties[i]->holds == SHMVIEW_EXCLUSIVE)
             holder = s->parties[i];
-        n_waiters += s->parties[i]->waits != 0;
-    }
-    if (holder) {
-        char text[64];
+    if (holder)
         snprintf(text, sizeof text, "%s (%" PRId64 ")", holder->command, holder->pid);
-        text_json(t, text);
-    } else {
-        text_put(t, "null");
-    }
-    text_print(t, ",%zu", n_waiters);
+    text_json(t, holder ? text : NULL);
 }
 
-static void put_row(struct text *t, const struct shmview_segment_stats *s, bool is_brief)
+/* Writes how many wait for the lock. */
+static void put_waiters(struct text *t, const struct shmview_segment_stats *s, bool is_brief)
 {
-    /* the daemon has left out the phase; without layouts there is none */
-    bool lacks_phase = is_brief && s->layouts && !s->attachments;
-    text_print(t, "[%" PRId64 ",", s->id);
-    text_json(t, s->name);
-    text_put(t, ",");
-    text_json(t, s->label);
-    text_print(t, ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%u,%u,%u,", s->size, s->attachments,
-               s->owner, s->lifetime, s->backing, s->has_lock);
-    text_json_known(t, s->owner_deaths);
-    text_put(t, ",");
-    put_lock(t, s);
-    text_put(t, ",");
-    text_json(t, lacks_phase ? NULL : s->layout);
-    if (!is_brief) {
-        const int64_t looked[] = {s->generation, s->changes, s->resident, s->created_us};
-        for (size_t i = 0; i < ARRAY_LEN(looked); i++) {
+    int64_t n = 0;
+    (void)is_brief;
+    for (size_t i = 0; i < s->n_parties; i++)
+        n += s->parties[i]->waits != 0;
+    text_int(t, n);
+}
+
+/* Writes the phase. In brief figures the daemon leaves it out for segments without an attachment;
+ * those without layouts have none. */
+static void put_layout(struct text *t, const struct shmview_segment_stats *s, bool is_brief)
+{
+    text_json(t, is_brief && s->layouts && !s->attachments ? NULL : s->layout);
+}
+
+/* The columns of a brief answer come first. */
+static const struct column {
+    const char *name;
+    put_value *put;
+} columns[] = {
+    {"id", put_id},
+    {"name", put_name},
+    {"label", put_label},
+    {"size", put_size},
+    {"attachments", put_attachments},
+    {"owner", put_owner},
+    {"lifetime", put_lifetime},
+    {"backing", put_backing},
+    {"has_lock", put_has_lock},
+    {"deaths", put_owner_deaths},
+    {"holder", put_holder},
+    {"waiters", put_waiters},
+    {"layout", put_layout},
+    /* those for which the daemon must look */
+    {"generation", put_generation},
+    {"changes", put_changes},
+    {"resident", put_resident},
+    {"created_us", put_created_us},
+};
+#define N_BRIEF 13
+
+/* Writes a column: a list of its values, or the value that all rows have. In a long list most
+ * columns have one value, and a browser then reads a third of the bytes. */
+static void put_column(struct text *t, put_value *put, const struct shmview_stats *s, bool is_brief)
+{
+    size_t begin = t->n, first = 0;
+    bool is_same = true;
+    text_put(t, "[");
+    for (size_t i = 0; i < s->n_segments && !t->failed; i++) {
+        if (i)
             text_put(t, ",");
-            text_json_known(t, looked[i]);
-        }
+        size_t at = t->n;
+        put(t, s->segments[i], is_brief);
+        if (t->failed)
+            return;
+        if (i == 0)
+            first = t->n - at;
+        is_same = is_same && t->n - at == first &&
+                  memcmp(t->bytes + at, t->bytes + begin + 1, first) == 0;
     }
     text_put(t, "]");
+    if (is_same && s->n_segments && !t->failed) {
+        memmove(t->bytes + begin, t->bytes + begin + 1, first);
+        t->n = begin + first;
+    }
 }
 
 /* Reads what is asked for. Returns false after making the reply an error. */
@@ -202,14 +264,14 @@ void api_segments(const struct request *q, struct reply *reply)
         return;
     }
     struct text *t = &reply->body;
-    text_print(t, "{\"columns\":[" COLUMNS "%s],\"next\":%" PRIu64 ",\"rows\":[",
-               o.brief ? "" : COLUMNS_LOOKED, s->next);
-    for (size_t i = 0; i < s->n_segments; i++) {
-        text_put(t, i ? ",\n" : "\n");
-        put_row(t, s->segments[i], o.brief);
-        note_user(&users, s->segments[i]->owner);
+    text_print(t, "{\"n\":%zu,\"next\":%" PRIu64 ",\"columns\":{", s->n_segments, s->next);
+    for (size_t i = 0; i < (o.brief ? N_BRIEF : ARRAY_LEN(columns)); i++) {
+        text_print(t, "%s\n\"%s\":", i ? "," : "", columns[i].name);
+        put_column(t, columns[i].put, s, o.brief);
     }
-    text_put(t, "],\"all\":");
+    for (size_t i = 0; i < s->n_segments; i++)
+        note_user(&users, s->segments[i]->owner);
+    text_put(t, "},\"all\":");
     text_json_known(t, s->n_all_segments);
     text_put(t, ",");
     put_users(t, &users);

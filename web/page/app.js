@@ -4,6 +4,7 @@
 
 import { onConnection } from "./api.js";
 import { fill, h, say } from "./dom.js";
+import { takeEarly } from "./early.js";
 import { overview } from "./overview.js";
 import { segment } from "./segment.js";
 import { view } from "./view.js";
@@ -27,6 +28,7 @@ function show() {
   fill(trail);
   fill(main);
   const page = PAGES[path];
+  if (page !== overview) takeEarly()?.end();
   if (!page) {
     leave = () => {};
     document.title = "shmview";

@@ -3,12 +3,12 @@
 
 import { events, get, repeat } from "./api.js";
 import { facts, fill, h, say } from "./dom.js";
+import { takeEarly } from "./early.js";
 import { eventList } from "./events.js";
 import { BACKINGS, LIFETIMES, bytes, count, duration, time } from "./format.js";
+import { listAll } from "./list.js";
 import { Table } from "./table.js";
 
-const FIRST = 1000; // segments of the first request of a list
-const PAGE = 5000; // of the others
 const SHOW_MS = 500; // between two looks of the user at a list that still grows
 const SOON_MS = 50; // from the moment at which rows without details are visible to a request for them
 const LOOK_MS = 2000; // between two looks at the visible rows and at the figures
@@ -37,25 +37,25 @@ const COLUMNS = [
 ];
 
 /** Turns an answer into objects. One place makes all of them, with the same members in the same order,
- * which browsers are quick at. */
-function rowsOf(answer, isBrief) {
-  const at = Object.fromEntries(answer.columns.map((name, i) => [name, i]));
-  return answer.rows.map((values) => ({
-    isBrief, changed: false, order: null, text: null,
-    id: values[at.id], name: values[at.name], label: values[at.label], size: values[at.size],
-    attachments: values[at.attachments], owner: values[at.owner], lifetime: values[at.lifetime],
-    backing: values[at.backing], has_lock: values[at.has_lock], deaths: values[at.deaths],
-    holder: values[at.holder], waiters: values[at.waiters], layout: values[at.layout],
-    generation: isBrief ? null : values[at.generation], changes: isBrief ? null : values[at.changes],
-    resident: isBrief ? null : values[at.resident], created_us: isBrief ? null : values[at.created_us],
-    user: answer.users[values[at.owner]] || String(values[at.owner]),
-  }));
-}
-
-/** Guesses the id in the middle of the segments that follow a first answer. */
-function middleOf({ rows, next, all }) {
-  const left = Math.max(0, (all ?? 0) - rows.length);
-  return Math.round(next + (next - rows[0][0]) / rows.length * left / 2);
+ * which browsers are quick at. A column is a list, or the value that all rows have. */
+function rowsOf({ n, columns, users }, isBrief) {
+  const late = isBrief ? {} : columns;
+  const at = (values, i) => (Array.isArray(values) ? values[i] : values ?? null);
+  const rows = [];
+  for (let i = 0; i < n; i++) {
+    const owner = at(columns.owner, i);
+    rows.push({
+      isBrief, changed: false, order: null, text: null,
+      id: at(columns.id, i), name: at(columns.name, i), label: at(columns.label, i), size: at(columns.size, i),
+      attachments: at(columns.attachments, i), owner, lifetime: at(columns.lifetime, i),
+      backing: at(columns.backing, i), has_lock: at(columns.has_lock, i), deaths: at(columns.deaths, i),
+      holder: at(columns.holder, i), waiters: at(columns.waiters, i), layout: at(columns.layout, i),
+      generation: at(late.generation, i), changes: at(late.changes, i),
+      resident: at(late.resident, i), created_us: at(late.created_us, i),
+      user: users[owner] || String(owner),
+    });
+  }
+  return rows;
 }
 
 function figures(daemon) {
@@ -92,9 +92,10 @@ function textOf(row) {
 /** The state of the page: all rows by id, and what must be asked for. A list comes without its late
  * columns at first. Visible rows get them by name; and all rows, if the user sorts or filters by one. */
 class Overview {
-  constructor(table, counter) {
+  constructor(table, counter, early) {
     this.table = table;
     this.counter = counter;
+    this.early = early; // asks for the first list already, or null
     this.rows = new Map();
     this.touched = new Set();
     this.loading = null;
@@ -127,49 +128,38 @@ class Overview {
   put(rows) {
     for (const row of rows) {
       const old = this.rows.get(row.id);
-      if (old && old !== row) this.table.order.remove(old);
       this.rows.set(row.id, row);
+      if (old && old !== row) this.table.order.remove(old);
     }
     this.table.order.put(rows);
   }
 
-  /** Gets the segments with ids above `after` and up to `last`, page by page, and calls take(rows). */
-  async walk(after, last, isBrief, take) {
-    const ask = (id) => get("/api/segments", { after: id, limit: PAGE, brief: Number(isBrief) });
-    for (let asked = ask(after); asked;) {
-      const answer = await asked;
-      asked = answer.next && answer.next < last ? ask(answer.next) : null; // comes while the rows are made
-      take(rowsOf(answer, isBrief).filter((row) => row.id <= last));
-    }
-  }
-
-  /** Gets all segments, in two halves at the same time, because the daemon, the page's server and the
-   * browser can then work at the same time. The first list is shown from time to time while it grows. */
+  /** Gets all segments. The first list is shown from time to time while it grows. */
   async load() {
     const [seen, isFirst, isBrief] = [new Map(), !this.rows.size, !this.missing()];
     let shown = -Infinity;
-    const take = (rows) => {
-      for (const row of rows) seen.set(row.id, row);
-      if (!isFirst) return;
+    const take = (answer, last) => {
+      const rows = rowsOf(answer, isBrief).filter((row) => row.id <= last);
+      if (!isFirst) {
+        for (const row of rows) seen.set(row.id, row);
+        return;
+      }
       this.put(rows);
       if (performance.now() - shown < SHOW_MS) return;
       shown = performance.now();
       this.table.arranged();
     };
     this.table.order.isGrowing = isFirst;
-    const first = await get("/api/segments", { limit: FIRST, brief: Number(isBrief) });
-    take(rowsOf(first, isBrief));
-    if (first.next) {
-      const middle = middleOf(first);
-      await Promise.all([this.walk(first.next, middle, isBrief, take), this.walk(middle, Infinity, isBrief, take)]);
-    }
+    const early = this.early?.list(take);
+    this.early = null;
+    await (early || listAll(isBrief, take));
     if (isFirst) {
       this.table.arranged();
       return;
     }
     this.rows = seen;
     this.table.elements.clear();
-    this.table.order.replace(seen.values());
+    this.table.order.replace();
   }
 
   reload() {
@@ -231,8 +221,9 @@ export function overview({ main }) {
   const counter = h("p", { class: "soft", role: "status" });
   const search = h("input", { type: "search", placeholder: "name, label, phase, process", id: "filter" });
   const locked = h("input", { type: "checkbox", id: "locked" });
-  const table = new Table({ columns: COLUMNS, label: "Segments", sort: { key: "name", down: false }, onSort: () => state.complete(), onArrange: () => state.tell(), onDraw: () => state.lookSoon() });
-  const state = new Overview(table, counter);
+  const table = new Table({ columns: COLUMNS, label: "Segments", sort: { key: "name", down: false }, rows: () => state.rows.values(), onSort: () => state.complete(), onArrange: () => state.tell(), onDraw: () => state.lookSoon() });
+  const early = takeEarly();
+  const state = new Overview(table, counter, early);
   const list = eventList("Events");
   table.arrange();
 
@@ -247,13 +238,18 @@ export function overview({ main }) {
   search.addEventListener("input", refilter);
   locked.addEventListener("change", refilter);
 
+  function handle(event) {
+    list.add(event);
+    state.handle(event);
+  }
+
   fill(main, h("h1", { class: "hidden" }, "Segments"), top,
     h("div", { class: "bar" }, h("label", { for: "filter" }, "Filter", search),
       h("label", { for: "locked" }, locked, "locked now"), counter),
     h("div", { class: "columns" }, table.element, list.element));
 
   const ends = [
-    events({ handle: (event) => { list.add(event); state.handle(event); } }),
+    early ? early.follow(handle) : events({ handle }),
     repeat(LOOK_MS, async () => { fill(top, figures(await get("/api/daemon"))); }),
     repeat(LOOK_MS, () => state.look()),
     () => { clearTimeout(state.soon); table.end(); },

@@ -11,15 +11,16 @@ function rowHeight() {
 }
 
 /** columns: {key, title, hint, kind: "text" or "number", show(row) gives a text or a node,
- * width in rem, class}. rows are objects with an id, and with `order`, which is null at first. */
+ * width in rem, class}. rows() gives all rows, which are objects with an id, and with `order`, which is
+ * null at first. */
 export class Table {
-  constructor({ columns, label, sort, onSort, onArrange, onDraw }) {
+  constructor({ columns, label, sort, rows, onSort, onArrange, onDraw }) {
     this.columns = columns;
     this.sort = sort; // {key, down}
     this.onSort = onSort; // after the user has sorted
     this.onArrange = onArrange; // after rows were sorted and filtered
     this.onDraw = onDraw; // after other rows may be visible
-    this.order = new Order({ ready: () => this.arranged(), onBusy: (isBusy) => this.table.setAttribute("aria-busy", String(isBusy)) });
+    this.order = new Order({ rows, ready: () => this.arranged(), onBusy: (isBusy) => this.table.setAttribute("aria-busy", String(isBusy)) });
     this.elements = new Map(); // by id
     this.heads = new Map();
     this.body = h("tbody");
