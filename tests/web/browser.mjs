@@ -215,6 +215,28 @@ const tests = {
     await page.close();
   },
 
+  async "the list is asked for before the other modules are there, and only for the overview"() {
+    for (const [place, isAsked] of [["#/", true], ["#/segment?name=data", false]]) {
+      const page = await open("#/");
+      const lists = [];
+      let release = null;
+      await page.goto("about:blank");
+      await page.route(/app\.js$/, async (route) => {
+        await new Promise((resolve) => { release = resolve; });
+        await route.continue();
+      });
+      page.on("request", (request) => { if (request.url().includes("/api/segments?limit")) lists.push(request.url()); });
+      const asked = isAsked ? page.waitForRequest(/api\/segments\?limit/) : page.waitForResponse(/early\.js$/);
+      page.goto(`http://127.0.0.1:${server.port}/${place}`).catch(() => {});
+      await asked;
+      await until(() => release, "the request for the last module");
+      release();
+      await expectText(page, isAsked ? "tbody" : "main", "data");
+      assert.equal(lists.length, Number(isAsked), place);
+      await page.close();
+    }
+  },
+
   async "many rows stay in order and are filtered while they come, change and go"() {
     const page = await open("#/");
     const faults = await page.evaluate(async () => {
