@@ -237,6 +237,25 @@ const tests = {
     }
   },
 
+  async "a segment that is removed while its list is under way does not stay in the table"() {
+    ctl("create", "brief", "64");
+    const page = await open("#/");
+    await page.goto("about:blank");
+    let answered = 0;
+    await page.route(/api\/segments\?limit/, async (route) => {
+      const response = await route.fetch();
+      ctl("remove", "brief");
+      await expectText(page, ".events", "brief");
+      await route.fulfill({ response });
+      answered++;
+    });
+    await page.goto(`http://127.0.0.1:${server.port}/#/`);
+    await until(() => answered === 1, "the list");
+    await expectText(page, "main [role=status]", "segment");
+    assert.ok(!(await page.locator("tbody").innerText()).includes("brief"));
+    await page.close();
+  },
+
   async "many rows stay in order and are filtered while they come, change and go"() {
     const page = await open("#/");
     const faults = await page.evaluate(async () => {

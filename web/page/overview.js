@@ -98,6 +98,7 @@ class Overview {
     this.early = early; // asks for the first list already, or null
     this.rows = new Map();
     this.touched = new Set();
+    this.gone = new Set(); // ids that were removed since the list was asked for, whose rows it may still have
     this.loading = null;
     this.isLoaded = false;
     this.words = []; // of the filter
@@ -138,8 +139,9 @@ class Overview {
   async load() {
     const [seen, isFirst, isBrief] = [new Map(), !this.rows.size, !this.missing()];
     let shown = -Infinity;
+    this.gone.clear();
     const take = (answer, last) => {
-      const rows = rowsOf(answer, isBrief).filter((row) => row.id <= last);
+      const rows = rowsOf(answer, isBrief).filter((row) => row.id <= last && !this.gone.has(row.id));
       if (!isFirst) {
         for (const row of rows) seen.set(row.id, row);
         return;
@@ -157,6 +159,7 @@ class Overview {
       this.table.arranged();
       return;
     }
+    for (const id of this.gone) seen.delete(id);
     this.rows = seen;
     this.table.elements.clear();
     this.table.order.replace();
@@ -208,6 +211,7 @@ class Overview {
     } else if (event.kind === "removed") {
       const row = this.rows.get(event.id);
       this.rows.delete(event.id);
+      if (this.loading) this.gone.add(event.id);
       if (row) this.table.order.remove(row);
     } else if (TOUCHING.has(event.kind) && event.segment) {
       this.touched.add(event.segment);
