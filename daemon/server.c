@@ -459,7 +459,7 @@ int server_init(struct server *server, const struct listener *listener,
     if (r == 0 && !server->stopping)
         r = uv_prepare_start(&server->counts, on_counts);
     start_idle_clock(server);
-    if (r) /* what clients have prove their life with stays for the next daemon */
+    if (r) /* keeps the files by which clients prove their life, for the next daemon */
         clients_close(&server->state.clients, false);
     return r;
 }

@@ -49,7 +49,7 @@ static LIST_HEAD(, job) jobs = LIST_HEAD_INITIALIZER(jobs);
 static struct small waiting[WAITING_MOST]; /* for the quiet thread */
 static unsigned n_waiting;
 static unsigned n_busy; /* descriptors and mappings that are being freed now, by any thread */
-static bool is_wanted;  /* the quiet thread shall empty `waiting` */
+static bool is_wanted;  /* by the loop: the quiet thread empties `waiting` */
 static bool is_ending;  /* and end */
 
 static bool on_loop(void)
@@ -172,7 +172,8 @@ static void do_job(struct job *job)
     if (job->begun)
         return;
     job->begun = true;
-    finish_unlocked((struct small){.fd = job->fd}, job->bytes); /* meanwhile the loop may free it */
+    finish_unlocked((struct small){.fd = job->fd},
+                    job->bytes); /* from here on the loop may free the job */
 }
 
 static void work(uv_work_t *work)
