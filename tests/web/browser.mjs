@@ -218,8 +218,7 @@ const tests = {
   async "the list is asked for before the other modules are there, and only for the overview"() {
     for (const [place, isAsked] of [["#/", true], ["#/segment?name=data", false]]) {
       const page = await open("#/");
-      const lists = [];
-      let release = null;
+      let [lists, release] = [[], null];
       await page.goto("about:blank");
       await page.route(/app\.js$/, async (route) => {
         await new Promise((resolve) => { release = resolve; });
@@ -240,17 +239,13 @@ const tests = {
   async "a segment that is removed while its list is under way does not stay in the table"() {
     ctl("create", "brief", "64");
     const page = await open("#/");
-    await page.goto("about:blank");
-    let answered = 0;
     await page.route(/api\/segments\?limit/, async (route) => {
       const response = await route.fetch();
       ctl("remove", "brief");
       await expectText(page, ".events", "brief");
       await route.fulfill({ response });
-      answered++;
     });
-    await page.goto(`http://127.0.0.1:${server.port}/#/`);
-    await until(() => answered === 1, "the list");
+    await page.reload();
     await expectText(page, "main [role=status]", "segment");
     assert.ok(!(await page.locator("tbody").innerText()).includes("brief"));
     await page.close();
