@@ -18,9 +18,9 @@
 
 #include "common/base/linux.h"
 #include "common/base/util.h"
+#include "daemon/base/hurry.h"
 #include "daemon/base/loop.h"
 #include "daemon/clients/exiting.h"
-#include "daemon/base/hurry.h"
 
 #define STACK_BYTES ((size_t)256 << 10)
 /* After the end of a thread the loop comes first, on the same processor too. Most processes have

@@ -14,9 +14,9 @@
 
 #include "common/base/linux.h"
 #include "common/base/util.h"
+#include "daemon/base/hurry.h"
 #include "daemon/clients/exit_watch.h"
 #include "daemon/clients/exiting.h"
-#include "daemon/base/hurry.h"
 #include "unit/faults.h"
 
 #define HEAP_BYTES ((size_t)64 << 20)
