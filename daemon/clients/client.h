@@ -83,7 +83,8 @@ struct clients {
 
 /* Prepares the struct, and lets clients have a presence. If there can be no directory for
  * presences, logs a warning, and no client gets one. max_watched limits the pidfds that are a
- * second evidence beside a presence. Returns 0 or -errno. After 0 the caller owes clients_close().
+ * second evidence beside a presence. Returns 0 or -errno. The caller owes clients_close() after 0,
+ * and may call it in any case.
  */
 int clients_open(struct clients *clients, unsigned max_watched);
 /* Closes the directory of presences. If remove is true, removes all of them first; otherwise the

@@ -49,8 +49,8 @@ static LIST_HEAD(, job) jobs = LIST_HEAD_INITIALIZER(jobs);
 static struct small waiting[WAITING_MOST]; /* for the quiet thread */
 static unsigned n_waiting;
 static unsigned n_busy; /* descriptors and mappings that are being freed now, by any thread */
-static bool is_wanted;  /* by the loop: the quiet thread empties `waiting` */
-static bool is_ending;  /* and end */
+static bool is_wanted;  /* set by the loop; the quiet thread then empties `waiting` */
+static bool is_ending;  /* set by the loop; the quiet thread then ends */
 
 static bool on_loop(void)
 {

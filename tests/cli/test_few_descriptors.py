@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A daemon that may open few files starts, or ends with a reason; and it leaves nothing behind."""
+"""A daemon that may open few files starts, or ends with a reason, and leaves no directory in /dev/shm."""
 
 import glob
 import os

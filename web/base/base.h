@@ -34,7 +34,7 @@ static inline int64_t least(int64_t a, int64_t b)
 #define LIMIT_EVENT_STREAMS  16
 #define LIMIT_SESSIONS       16    /* browsers that are let in at once; the oldest is put out */
 #define LIMIT_PAGE_SEGMENTS  10000 /* of one answer */
-#define LIMIT_NAMES          64    /* segments that one request can name */
+#define LIMIT_NAMES          64    /* segments that a request can name */
 #define LIMIT_ANSWERS_BYTES  ((size_t)512 << 20) /* of all answers together, until they are sent */
 #define LIMIT_ANSWER_FREE    ((size_t)1 << 20)   /* an answer up to this size does not count */
 

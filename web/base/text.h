@@ -28,7 +28,7 @@ __attribute__((format(printf, 2, 3))) void text_print(struct text *t, const char
 /* Writes a decimal number, several times as fast as text_print(). */
 void text_int(struct text *t, int64_t number);
 
-/* Write one value as JSON. string may hold any bytes: what is no UTF-8 becomes U+FFFD. The
+/* Write one value as JSON. string may hold any bytes: those that are no UTF-8 become U+FFFD. The
  * characters <, > and & are escaped too, so that the text does no harm if a browser takes it for
  * HTML. NULL is null. */
 void text_json(struct text *t, const char *string);
