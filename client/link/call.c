@@ -152,10 +152,12 @@ static ssize_t poll_for_reply(struct shmview_connection *c, struct reply *reply)
     if (!spins_allowed())
         return r;
     uint32_t ns = spin_begin(&c->spin);
-    int64_t began = now_ns(), now = began;
+    int64_t began = now_ns(), now = began, yielded = began;
     while (r == -EAGAIN && now - began < ns) {
-        if (c->spin.looks)
+        if (c->spin.looks || now - yielded > SPIN_YIELD_NS) {
             sched_yield();
+            yielded = now;
+        }
         r = receive_now(c, reply);
         now = now_ns();
     }

@@ -9,10 +9,11 @@
  * is shorter than its wait. So one poll in 16 waits takes at most a sixteenth of the time that the
  * waiter would sleep.
  *
- * Polling is harmful if the peer needs the processor that polls. A thread that may run on one
- * processor only shares it perhaps with its peer: it polls too, but yields in between. A yield
- * takes as long as many looks. So the thread learns how often to look before it yields: less often
- * if answers come after yields, and more often if they come before. */
+ * Polling is harmful if the peer needs the processor that polls. Therefore polls for replies and
+ * requests, which may be long, yield it, so that the peer waits for SPIN_YIELD_NS at most. A thread
+ * that may run on one processor only shares it perhaps with its peer, and yields more often. A
+ * yield takes as long as many looks. So the thread learns how often to look before it yields: less
+ * often if answers come after yields, and more often if they come before. */
 #ifndef COMMON_SPIN_H
 #define COMMON_SPIN_H
 
@@ -21,6 +22,9 @@
 
 /* The most looks between two yields, or two looks at the clock. */
 #define SPIN_LOOKS_MOST 64
+
+/* How long a thread with several processors polls at most before it yields the one that it has. */
+#define SPIN_YIELD_NS 20000
 
 /* Whether polling can help at all: the machine has more than one processor. Those that this thread
  * may use do not matter, because the peer may use others. */
@@ -47,8 +51,8 @@ struct spin {
  * took_ns after its beginning; otherwise spin_missed(), also if it did not poll. ns is the result
  * of spin_begin(). An answer that took more than twice as long counts as missed.
  *
- * If looks is not 0 after spin_begin(), the caller must call sched_yield() now and then while it
- * polls. */
+ * If looks is not 0 after spin_begin(), the caller must call sched_yield() after so many looks
+ * while it polls; otherwise after each SPIN_YIELD_NS, if the poll may last longer. */
 uint32_t spin_begin(struct spin *spin);
 void spin_hit(struct spin *spin, uint32_t ns, int64_t took_ns);
 void spin_missed(struct spin *spin, uint32_t ns);

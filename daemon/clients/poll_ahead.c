@@ -9,9 +9,11 @@
 static void on_idle(uv_idle_t *idle)
 {
     /* an active idle handle alone keeps the loop from sleeping */
-    const struct poll_ahead *l = idle->data;
-    if (l->spin.looks)
+    struct poll_ahead *l = idle->data;
+    if (l->spin.looks || l->now_ns - l->yielded_ns > SPIN_YIELD_NS) {
         sched_yield();
+        l->yielded_ns = l->now_ns;
+    }
 }
 
 void poll_ahead_init(struct poll_ahead *poll_ahead, uv_loop_t *loop)
@@ -38,7 +40,7 @@ static long times_preempted(void)
 static void begin(struct poll_ahead *l, int64_t now)
 {
     l->ns = spin_begin(&l->spin);
-    l->began_ns = now;
+    l->began_ns = l->yielded_ns = now;
     if (l->ns > 0) {
         l->preempted = times_preempted();
         uv_idle_start(&l->idle, on_idle);
@@ -55,7 +57,7 @@ void poll_ahead_before_wait(struct poll_ahead *poll_ahead, bool may)
     l->was_asked = false;
     if (!l->is_possible || uv_is_closing((uv_handle_t *)&l->idle) || !(looks || was_asked))
         return;
-    int64_t now = now_ns();
+    int64_t now = l->now_ns = now_ns();
     /* a client that had to preempt this thread was delayed by the poll, so the poll was useless */
     if (looks && was_asked && !l->spin.looks && times_preempted() != l->preempted)
         spin_missed(&l->spin, l->ns);

@@ -17,13 +17,15 @@
 
 /* One for each loop; used on it only. */
 struct poll_ahead {
-    uv_idle_t idle;   /* active while the loop polls: libuv then does not sleep */
-    struct spin spin; /* the success of earlier polls */
-    bool is_possible; /* the machine has more than one processor */
-    bool was_asked;   /* there was a request since the last wait */
-    int64_t began_ns; /* of this poll */
-    long preempted;   /* times_preempted() when this poll began */
-    uint32_t ns;      /* how long this poll may take */
+    uv_idle_t idle;     /* active while the loop polls: libuv then does not sleep */
+    struct spin spin;   /* the success of earlier polls */
+    bool is_possible;   /* the machine has more than one processor */
+    bool was_asked;     /* there was a request since the last wait */
+    int64_t began_ns;   /* of this poll */
+    int64_t now_ns;     /* the last look at the clock */
+    int64_t yielded_ns; /* when this poll last yielded the processor, or began */
+    long preempted;     /* times_preempted() when this poll began */
+    uint32_t ns;        /* how long this poll may take */
 };
 
 /* Prepares the struct. Never fails. */

@@ -2,11 +2,21 @@
 /* Checks poll_ahead.c: when the loop polls for the next request instead of sleeping. */
 #include "daemon/clients/poll_ahead.h"
 
+#include <sched.h>
+
 #include "unit/unit.h"
 
 static uv_loop_t loop;
 static struct poll_ahead poll_ahead;
 static bool may;
+static int n_yields;
+
+/* Instead of that of the C library. */
+int sched_yield(void)
+{
+    n_yields++;
+    return 0;
+}
 
 /* The first loop of a process opens a pipe that libuv keeps. */
 __attribute__((constructor)) static void warm_up(void)
@@ -109,6 +119,24 @@ START_TEST(not_while_other_work_waits)
 }
 END_TEST
 
+/* A client that needs the processor of the loop does not wait for the end of the poll. */
+START_TEST(yields_while_it_polls)
+{
+    begin(true);
+    poll_ahead_note(&poll_ahead);
+    ck_assert(looks());
+    poll_ahead.spin.looks = 0; /* as if the thread had several processors */
+    poll_ahead.yielded_ns = poll_ahead.now_ns;
+    uv_run(&loop, UV_RUN_NOWAIT);
+    ck_assert_int_eq(n_yields, 0);
+    poll_ahead.yielded_ns -= SPIN_YIELD_NS + 1;
+    uv_run(&loop, UV_RUN_NOWAIT);
+    uv_run(&loop, UV_RUN_NOWAIT);
+    ck_assert_int_eq(n_yields, 1);
+    end();
+}
+END_TEST
+
 START_TEST(one_processor)
 {
     begin(false);
@@ -120,4 +148,5 @@ END_TEST
 
 UNIT_MAIN("poll_ahead", UNIT_TEST(nobody_asks), UNIT_TEST(one_after_the_other),
           UNIT_TEST(given_up_for_the_next), UNIT_TEST(given_up_for_who_needs_the_processor),
-          UNIT_TEST(not_while_other_work_waits), UNIT_TEST(one_processor))
+          UNIT_TEST(not_while_other_work_waits), UNIT_TEST(yields_while_it_polls),
+          UNIT_TEST(one_processor))
