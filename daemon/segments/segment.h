@@ -86,7 +86,7 @@ struct segment {
     bool has_label : 1;    /* it is in `name` after the NUL */
     bool own : 1;          /* its creator has made the data object (daemon/memory/own.h) */
     bool populate : 1;     /* its creator is going to map the data at once */
-    bool departing;        /* its creator is dead, and departure.c will remove it */
+    bool departing : 1;    /* its creator is dead, and departure.c will remove it */
     bool sealed;           /* its objects are memfds; false: files in /dev/shm */
     bool unread;           /* the slots of an earlier daemon have not been read (use.c) */
     uint8_t phase_session; /* the session of phases.c that wrote phase_seen */
