@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -D OUT=dir/name -D FROM=folder -D FILES=a.js,b.css -P embed_files.cmake
+# cmake -D OUT=dir/name -D FROM=folder -D FILES=a.js,b.css,c.js=/path/of/d.js -P embed_files.cmake
 #
 # Writes name.h and name.c with a table of struct file (web/http/files.h): the bytes of each file, its
-# path on the server and its type.
+# path on the server and its type. A file with a path of its own need not be in the folder.
 
 get_filename_component(name "${OUT}" NAME)
 string(REPLACE "," ";" files "${FILES}")
@@ -10,6 +10,11 @@ string(REPLACE "," ";" files "${FILES}")
 set(arrays "")
 set(rows "")
 foreach(file IN LISTS files)
+  set(path "${FROM}/${file}")
+  if(file MATCHES "^([^=]+)=(.+)$")
+    set(file "${CMAKE_MATCH_1}")
+    set(path "${CMAKE_MATCH_2}")
+  endif()
   string(MAKE_C_IDENTIFIER "${file}" symbol)
   get_filename_component(extension "${file}" EXT)
   if(extension STREQUAL ".html")
@@ -23,7 +28,7 @@ foreach(file IN LISTS files)
   else()
     message(FATAL_ERROR "${file}: no type is known for this extension")
   endif()
-  file(READ "${FROM}/${file}" hex HEX)
+  file(READ "${path}" hex HEX)
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
   string(REGEX REPLACE "(................................................................................)"
          "\\1\n    " bytes "${bytes}")

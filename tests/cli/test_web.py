@@ -188,6 +188,31 @@ def test_options(ctl):
         ctl("web", "--port", taken.getsockname()[1], status=1, err="choose another --port")
 
 
+def test_each_file_of_the_page_has_its_type(web):
+    server = web().enter()
+    types = {".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8",
+             ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
+    folder = os.path.join(os.environ["SHMVIEW_SOURCE_DIR"], "web/page")
+    for name in os.listdir(folder):
+        answer = server.ask("/" + name)
+        assert (answer.status, answer.headers["Content-Type"]) == (200, types[os.path.splitext(name)[1]]), name
+        with open(os.path.join(folder, name), encoding="utf-8") as file:
+            assert answer.text == file.read(), name
+
+
+def test_uplot_is_served_if_the_build_has_it(web):
+    server = web().enter()
+    script, style = server.ask("/uplot.js"), server.ask("/uplot.css")
+    if "SHMVIEW_UPLOT" not in os.environ:
+        assert (script.status, style.status) == (404, 404)
+        return
+    assert (script.status, script.headers["Content-Type"]) == (200, "text/javascript; charset=utf-8")
+    assert (style.status, style.headers["Content-Type"]) == (200, "text/css; charset=utf-8")
+    assert "var uPlot=" in script.text and ".u-wrap" in style.text
+    server.cookie = None
+    assert server.status("/uplot.js") == 401
+
+
 # --- The overview ------------------------------------------------------------
 
 def rows(answer):
