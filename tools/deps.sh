@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # deps.sh build|bench|mpi|demo|deb|wheel|release|analyze|docs|check|check-all|coverage|musl|ci: installs the Debian packages that are missing for that purpose.
-# If none is missing, it uses neither the network nor root.
+# If none is missing, it uses neither the network nor root. For a purpose that builds the page, npm installs uPlot into
+# web/node_modules if npm is there; only packages and releases need it.
 set -euo pipefail
+cd "$(dirname "$0")/.."
 
 build=(gcc make cmake pkg-config libc6-dev libuv1-dev libjansson-dev liblmdb-dev libsystemd-dev
     libsndfile1-dev libsmartcols-dev libncurses-dev libcairo2-dev libmicrohttpd-dev libnuma-dev
@@ -13,9 +15,12 @@ bench=("${build[@]}" libzmq3-dev libiceoryx-binding-c-dev iceoryx)
 mpi_libraries=(libopenmpi-dev libmpich-dev)
 mpi=("${build[@]}" "${mpi_libraries[@]}" openmpi-bin mpich iproute2)
 demo=("${build[@]}" python3-numpy)
-deb=("${build[@]}" "${mpi_libraries[@]}" build-essential debhelper dh-python dpkg-dev file libfontconfig-dev libpython3-dev)
+packages=("${build[@]}" "${mpi_libraries[@]}" build-essential debhelper dh-python dpkg-dev file libfontconfig-dev libpython3-dev)
+deb=("${packages[@]}")
+# npm depends on hundreds of packages, so it is installed only if it has something to do.
+tools/uplot.sh --installed > /dev/null || deb+=(ca-certificates npm)
 wheel=(gcc make cmake pkg-config libc6-dev binutils libuv1-dev libjansson-dev liblmdb-dev python3-dev)
-check=("${deb[@]}" binutils check libsubunit-dev g++ ninja-build spin systemd systemd-container util-linux zsh
+check=("${packages[@]}" binutils check libsubunit-dev g++ ninja-build spin systemd systemd-container util-linux zsh
     cython3 mypy python3-mpi4py python3-numpy python3-pip python3-prometheus-client python3-pyte python3-pytest
     ruby-minitest openmpi-bin mpich iproute2)
 # CPython's own tests; the name of their package contains the version.
@@ -54,6 +59,19 @@ ci) wanted=("${ci[@]}") ;;
     ;;
 esac
 
+# install_uplot PURPOSE: where it fails, the page has no lines and no histograms.
+install_uplot() {
+    local fault
+    case $1 in
+    wheel | analyze | musl) return 0 ;;
+    deb | release) tools/uplot.sh > /dev/null ;;
+    *)
+        if [ ! -e web/package-lock.json ] || ! command -v npm > /dev/null; then return 0; fi
+        fault=$(tools/uplot.sh 2>&1 > /dev/null) || echo "deps.sh: the page will have no lines and no histograms: $fault"
+        ;;
+    esac
+}
+
 # Other systems: what `build` needs, in their names.
 elsewhere() {
     local family
@@ -76,6 +94,7 @@ elsewhere() {
 }
 if ! command -v dpkg-query > /dev/null; then
     echo "deps.sh: no Debian system: $(elsewhere)" >&2
+    install_uplot "$1"
     exit 0
 fi
 
@@ -88,7 +107,10 @@ missing=()
 for package in "${wanted[@]}"; do
     grep -qxF "$package" <<< "$installed" || missing+=("$package")
 done
-[ ${#missing[@]} -gt 0 ] || exit 0
+if [ ${#missing[@]} -eq 0 ]; then
+    install_uplot "$1"
+    exit 0
+fi
 
 as_root=()
 if [ "$(id -u)" -ne 0 ]; then
@@ -110,3 +132,4 @@ if ! apt install --no-install-recommends "${missing[@]}"; then
         exit 1
     fi
 fi
+install_uplot "$1"

@@ -15,7 +15,8 @@ def documents():
         listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-co", "--exclude-standard", "*.md"], check=True,
                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout.split("\n")
     except (OSError, subprocess.CalledProcessError):  # an archive of the sources
-        listed = [str(path.relative_to(ROOT)) for path in ROOT.rglob("*.md") if "build" not in path.parts]
+        listed = [str(path.relative_to(ROOT)) for path in ROOT.rglob("*.md")
+                  if not {"build", "node_modules", "uplot"}.intersection(path.parts)]
     # The links of the site's own pages are to pages that make docs makes, and checks.
     return [ROOT / name for name in listed if name and (ROOT / name).exists()
             and name not in ("site/index.md", "site/code.md")]

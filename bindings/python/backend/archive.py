@@ -77,8 +77,8 @@ def _sources():
     except (OSError, subprocess.CalledProcessError):
         names = [os.path.relpath(os.path.join(folder, file), TREE)
                  for folder, _, files in os.walk(TREE) for file in files]
-    return sorted(name for name in names if not re.match(r"(\.ci|build)/|.*__pycache__|pyproject.toml$|PKG-INFO$", name)
-                  and os.path.lexists(f"{TREE}/{name}"))
+    ignored = re.compile(r"(\.ci|build|uplot|web/node_modules)/|.*__pycache__|pyproject.toml$|PKG-INFO$")
+    return sorted(name for name in names if not ignored.match(name) and os.path.lexists(f"{TREE}/{name}"))
 
 
 def write_sdist(folder, version):
