@@ -18,6 +18,7 @@ for tool in dpkg-buildpackage dh dh_python3 dpkg-deb; do
     command -v "$tool" > /dev/null || skip "no $tool"
 done
 (cd "$source" && dpkg-checkbuilddeps) || skip "a build dependency is missing"
+"$source/tools/uplot.sh" > /dev/null || skip "no uPlot"
 
 die() {
     printf 'FAILED: %s\n' "$@" >&2
@@ -69,6 +70,14 @@ done
 expect python3-shmview Depends 'python3 (<<'
 expect ruby-shmview Depends libruby
 expect shmview-web Depends libmicrohttpd
+# uPlot is in the program of the page, its licence in the package, and all of it in a source archive of its own.
+rm -rf "$scratch/files"
+dpkg-deb -x shmview-web_*.deb "$scratch/files"
+grep -qF 'var uPlot=' "$scratch/files/usr/libexec/shmview/shmview-web" || die "shmview-web has no uPlot"
+grep -qF 'Leon Sorokin' "$scratch/files/usr/share/doc/shmview-web/copyright" || die "no licence of uPlot"
+tar -tf "$scratch"/built/shmview_*.orig-uplot.tar.gz | grep -x uplot/dist/uPlot.iife.js > /dev/null || die "no source of uPlot"
+! tar -tf "$scratch/built/shmview_$version.orig.tar.gz" | grep -E '^[^/]*/uplot/|node_modules' ||
+    die "uPlot is in the source archive of shmview"
 [ "$(dpkg-deb -I shmviewd_*.deb conffiles)" = /etc/shmviewd.json ] || die "conffiles of shmviewd"
 dpkg-deb -I "$library"_*.deb triggers | grep -q 'activate-noawait ldconfig'
 for deb in *.deb; do
@@ -79,11 +88,14 @@ for deb in *.deb; do
     done < <(find "$scratch/files" -type f \( -name '*.so*' -o -path '*/bin/*' \) -print0)
 done
 
-# A release builds them from an archive, where git cannot list the files: the source package has the same in debian/.
+# A release builds them from an archive, where git cannot list the files: the source package has the same files.
 dpkg-source --no-check -x "$scratch"/built/*.dsc "$scratch/archive" > "$scratch/log"
 GIT_CEILING_DIRECTORIES=$scratch "$scratch/archive/tools/deb.sh" --source "$scratch/again"
-diff <(tar -tf "$scratch"/built/*.debian.tar.xz | sort) <(tar -tf "$scratch"/again/*.debian.tar.xz | sort) ||
-    die "the source package of an archive has other files"
+for part in -1.debian.tar.xz .orig.tar.gz; do
+    diff <(tar -tf "$scratch/built/shmview_$version$part" | sort) <(tar -tf "$scratch/again/shmview_$version$part" | sort) ||
+        die "the source package of an archive has other files"
+done
+cmp "$scratch"/{built,again}/"shmview_$version.orig-uplot.tar.gz"
 
 command -v lintian > /dev/null || { echo "no lintian; the rest is in order"; exit 0; }
 # There is no report of a wish for this package, because it is not in Debian. lintian does not remove
