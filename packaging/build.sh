@@ -10,6 +10,7 @@ archive=shmview-$version.src.tar.gz
 rm -rf "$out"
 mkdir -p "$out"
 git archive --format=tar.gz --prefix="shmview-$version/" -o "$out/$archive" HEAD
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) tools/uplot.sh "$out/uplot.tar.gz"
 ignore=${DEPENDENCIES:-}
 
 case $1 in
