@@ -14,6 +14,8 @@ rows=("$@")
     trixie-install bookworm-install sid-install)
 commit=$(git describe --always --dirty --exclude '*' --abbrev=10 2> /dev/null || echo -)
 mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
+# No row has npm. Without uPlot all but the packages can be made.
+uplot=$(tools/uplot.sh) || uplot=""
 
 if [ "$(id -u)" -ne 0 ] || ! command -v mmdebstrap > /dev/null; then
     echo "matrix.sh: needs root and mmdebstrap" >&2
@@ -103,6 +105,7 @@ make_root() {
         mkdir "$2/shmview" &&
         git ls-files -z --cached --others --exclude-standard | xargs -0 sh -c 'ls -d "$@" 2> /dev/null' sh |
         tar -T - -c | tar -x -C "$2/shmview" &&
+        { [ -z "$uplot" ] || cp -r "$uplot" "$2/shmview/uplot"; } &&
         git -C "$2/shmview" init -q && git -C "$2/shmview" add -A
 }
 

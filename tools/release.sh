@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # release.sh [--unsigned] [FOLDER]: builds the files of a release of HEAD into FOLDER (build/dist): source
-# archives, a wheel for each interpreter of $PYTHONS (/usr/bin/python3), gem, Debian packages, the PKGBUILD with its
-# checksum, a list of their contents (SPDX), checksums and their signature. $MINISIGN_KEY is the secret key file, and SIGNING.pub in the tree its public key. The same commit gives the same files on every Debian machine that
+# archives, a wheel for each interpreter of $PYTHONS (/usr/bin/python3), gem, Debian packages, the PKGBUILD with the
+# checksums of its archives, a list of their contents (SPDX), checksums and their signature. $MINISIGN_KEY is the secret key file, and SIGNING.pub in the tree its public key. The same commit gives the same files on every Debian machine that
 # has the same packages; tools/reproducible.sh tests that.
 set -euo pipefail
 signed=yes
@@ -49,6 +49,8 @@ mkdir "$work/out"
 top=shmview-$version
 git -c tar.umask=0022 archive --format=tar --prefix="$top/" HEAD > "$work/$top.tar"
 tar -x -f "$work/$top.tar" -C "$work"
+uplot=$(tools/uplot.sh)
+cp -r "$uplot" "$work/$top/uplot"
 gzip -9n < "$work/$top.tar" > "$work/out/$top.src.tar.gz"
 
 # All others are built from that archive, which shows that it is complete.
@@ -67,9 +69,11 @@ echo "== $top: Debian packages"
 tools/deb.sh "$work/debian"
 # The other files there describe this build and its machine.
 mv "$work"/debian/*.{deb,dsc,tar.*} "$work/out"
-sum=$(sha256sum "$work/out/$top.src.tar.gz" | cut -d ' ' -f 1)
-sed "s/^sha256sums=(SKIP)\$/sha256sums=($sum)/" packaging/arch/PKGBUILD > "$work/out/PKGBUILD"
-grep -q "^sha256sums=($sum)\$" "$work/out/PKGBUILD" || die "packaging/arch/PKGBUILD has no line for the checksum"
+# The PKGBUILD and the file for rpm know the same archive by this name.
+cp "$work/out/shmview_$version.orig-uplot.tar.gz" "$work/out/uplot.tar.gz"
+sums=$(sha256sum "$work/out/"{"$top.src",uplot}.tar.gz | cut -d ' ' -f 1 | paste -sd ' ')
+sed "s/^sha256sums=(SKIP SKIP)\$/sha256sums=($sums)/" packaging/arch/PKGBUILD > "$work/out/PKGBUILD"
+grep -q "^sha256sums=($sums)\$" "$work/out/PKGBUILD" || die "packaging/arch/PKGBUILD has no line for the checksums"
 
 cd "$work/out"
 /usr/bin/python3 "$work/$top/tools/sbom.py" "$version" > "$work/$top.spdx.json"

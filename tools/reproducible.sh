@@ -23,6 +23,8 @@ echo "reproducible.sh: varies all but ${vary//-/}"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 git clone -q --no-hardlinks . "$work/tree"
+uplot=$(tools/uplot.sh)
+cp -r "$uplot" "$work/tree/uplot" # a build may have no network
 rm -rf build/reproducible
 mkdir -p build
 # git refuses a repository of another owner, as the copy may be, and the second build has an empty home.

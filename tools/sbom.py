@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """sbom.py VERSION: prints what the release in the current folder contains, as SPDX 2.3: each file with its
-checksum, the libraries of Debian that the wheel contains, and the packages on which the Debian packages depend.
+checksum, the libraries of Debian that the wheel contains, uPlot, and the packages on which the Debian packages depend.
 The time is $SOURCE_DATE_EPOCH, so that the same files give the same text."""
 
 import glob
@@ -11,11 +11,13 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
 import time
 import uuid
 import zipfile
 
 LICENCE = "Apache-2.0"
+UPLOT_ARCHIVES = "uplot.tar.gz", ".orig-uplot.tar.gz"
 SUPPLIER = "Organization: the authors of shmview"
 
 
@@ -36,11 +38,24 @@ def package(name, version, **more):
 def released(path, version):
     with open(path, "rb") as file:
         digest = hashlib.sha256(file.read()).hexdigest()
+    checksums = [{"algorithm": "SHA256", "checksumValue": digest}]
+    if path.endswith(UPLOT_ARCHIVES):
+        return uplot(path, path, packageFileName=path, checksums=checksums)
+    declared = f"{LICENCE} AND MIT" if path.startswith("shmview-web_") else LICENCE
     # A wheel has libraries with licences of their own.
-    concluded = "NOASSERTION" if path.endswith(".whl") else LICENCE
+    concluded = "NOASSERTION" if path.endswith(".whl") else declared
     return package(path, version, packageFileName=path, supplier=SUPPLIER, licenseConcluded=concluded,
-                   licenseDeclared=LICENCE, copyrightText="2026 the authors of shmview",
-                   checksums=[{"algorithm": "SHA256", "checksumValue": digest}])
+                   licenseDeclared=declared, copyrightText="2026 the authors of shmview", checksums=checksums)
+
+
+def uplot(archive, name, **more):
+    """Returns a package with the version and the licence of the npm package whose files an archive has."""
+    with tarfile.open(archive) as tar:
+        described = json.load(tar.extractfile("uplot/package.json"))
+    return package(name, described["version"], supplier=f"Person: {described['author'].split(' <')[0]}",
+                   licenseConcluded=described["license"], licenseDeclared=described["license"],
+                   externalRefs=[{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl",
+                                  "referenceLocator": f"pkg:npm/uplot@{described['version']}"}], **more)
 
 
 def of_debian(name):
@@ -95,6 +110,10 @@ def main():
             lean(made["SPDXID"], "CONTAINS", name)
         for name in needed(path, own) if path.endswith(".deb") else ():
             lean(made["SPDXID"], "DEPENDS_ON", name)
+        if path.endswith(UPLOT_ARCHIVES):
+            foreign["uplot"] = uplot(path, "uplot")
+        if path.endswith(UPLOT_ARCHIVES) or path.startswith("shmview-web_"):
+            relate(made["SPDXID"], "CONTAINS", identifier("Package", "uplot"))
     packages += [foreign[name] for name in sorted(foreign)]
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(int(os.environ["SOURCE_DATE_EPOCH"])))
     # A name that only these packages give, as SPDX demands.
