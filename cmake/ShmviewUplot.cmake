@@ -11,7 +11,7 @@ function(shmview_uplot ret)
   if(SHMVIEW_UPLOT STREQUAL "AUTO")
     set(severity STATUS)
   endif()
-  # One that tools/deps.sh installs, and one that a source package contains.
+  # One that tools/uplot.sh installs, and one that a source package contains.
   set(folders "${PROJECT_SOURCE_DIR}/web/node_modules/uplot" "${PROJECT_SOURCE_DIR}/uplot")
   if(SHMVIEW_UPLOT_DIR)
     set(folders "${SHMVIEW_UPLOT_DIR}")
@@ -43,5 +43,5 @@ function(shmview_uplot ret)
   endforeach()
   list(JOIN folders " and " folders)
   message(${severity} "No uPlot in ${folders}: the page has no lines and no histograms. "
-                      "This installs it: npm ci --prefix web --ignore-scripts")
+                      "tools/uplot.sh installs it by npm")
 endfunction()
