@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -D OUT=dir/name -D FROM=folder -D FILES=a.js,b.css,c.js=/path/of/d.js -P embed_files.cmake
+# cmake -D OUT=dir/name -D FROM=folder -D FILES=a.js,b.css,c.css=/path/of/d.css,e.js=/path/of/f.js=F -P embed_files.cmake
 #
 # Writes name.h and name.c with a table of struct file (web/http/files.h): the bytes of each file, its
-# path on the server and its type. A file with a path of its own need not be in the folder.
+# path on the server and its type. A file with a path of its own need not be in the folder. A script
+# that sets a variable, F, becomes a module that exports it, because the page has no other scripts.
 
 get_filename_component(name "${OUT}" NAME)
 string(REPLACE "," ";" files "${FILES}")
@@ -11,9 +12,13 @@ set(arrays "")
 set(rows "")
 foreach(file IN LISTS files)
   set(path "${FROM}/${file}")
-  if(file MATCHES "^([^=]+)=(.+)$")
+  set(more "")
+  if(file MATCHES "^([^=]+)=([^=]+)=?(.*)$")
     set(file "${CMAKE_MATCH_1}")
     set(path "${CMAKE_MATCH_2}")
+    if(CMAKE_MATCH_3)
+      string(HEX "\nexport default ${CMAKE_MATCH_3};\n" more)
+    endif()
   endif()
   string(MAKE_C_IDENTIFIER "${file}" symbol)
   get_filename_component(extension "${file}" EXT)
@@ -29,6 +34,7 @@ foreach(file IN LISTS files)
     message(FATAL_ERROR "${file}: no type is known for this extension")
   endif()
   file(READ "${path}" hex HEX)
+  string(APPEND hex "${more}")
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
   string(REGEX REPLACE "(................................................................................)"
          "\\1\n    " bytes "${bytes}")

@@ -8,6 +8,7 @@ import http from "node:http";
 import path from "node:path";
 
 import { WAIT_MS, ctl, end, endAll, require, start, startBrowser, startDaemon, startServer, until } from "./processes.mjs";
+import { viewTests } from "./views.mjs";
 
 const { SCRATCH, SHMVIEWCTL, SHMVIEW_BUILD_DIR } = process.env;
 const AXE = fs.readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
@@ -362,75 +363,19 @@ b.lock(timeout=600)`]);
     await page.close();
   },
 
-  async "a value that another process sets appears"() {
-    const page = await open(`${VIEW}&kind=numbers`);
-    await expectText(page, ".grid", "0");
-    ctl("set", "data/a[7]", "41.5");
-    await expectText(page, ".grid td", "41.5");
-    await page.getByRole("button", { name: "Pause" }).click();
-    assert.match(page.url(), /paused=1/);
-    ctl("set", "data/a[7]", "42.5");
-    await new Promise((resolve) => setTimeout(resolve, 600));
-    assert.equal(await page.locator(".grid td", { hasText: "42.5" }).count(), 0);
-    await page.getByRole("button", { name: "Step" }).click();
-    await expectText(page, ".grid td", "42.5");
+  async "a page whose modules do not come can be loaded again"() {
+    const page = await open("#/");
+    await expectText(page, "tbody", "data");
+    await page.route("**/memory.js", (route) => route.abort()); // a module of another module
+    await page.locator("tbody").getByRole("link", { name: "data", exact: true }).click();
+    await expectText(page, "[role=alert]", "cannot be loaded");
+    await page.unrouteAll();
+    await page.getByRole("button", { name: "Load again" }).click();
+    await expectText(page, "h1", "data");
     await page.close();
   },
 
-  async "an element is edited by keyboard, under the lock"() {
-    const page = await open(`${VIEW}&kind=numbers`);
-    const cell = page.locator(".grid td").nth(3);
-    await cell.focus();
-    await page.keyboard.press("Enter");
-    await page.keyboard.type("x");
-    await page.keyboard.press("Enter");
-    await expectText(page, "p[role=alert]", "no number");
-    await page.keyboard.press("Control+A");
-    await page.keyboard.type("-2.25");
-    await page.keyboard.press("Enter");
-    await until(() => ctl("get", "data/a[3]").includes("-2.25"), "the change");
-    await page.close();
-  },
-
-  async "a line, an image and a histogram are drawn"() {
-    for (const [hash, selector] of [[`${VIEW}&rate=20`, "canvas[aria-label*='a line of']"],
-      ["#/view?segment=data&layout=l&view=m", "canvas[aria-label*='an image of 40 rows']"],
-      ["#/view?segment=data&layout=l&view=c", "canvas[aria-label*='in colours of 6 rows and 7 columns']"],
-      [`${VIEW}&kind=histogram`, "svg[aria-label*='a histogram of']"]]) {
-      const page = await open(hash);
-      await page.locator(selector).waitFor();
-      await page.close();
-    }
-  },
-
-  async "a slider moves through the first dimension"() {
-    ctl("set", "data/l:t[1,2,3]", "7");
-    const page = await open("#/view?segment=data&layout=l&view=t");
-    await page.locator("canvas[aria-label*='4 rows and 5 columns, values 0 to 0']").waitFor();
-    await page.getByLabel("Index of dimension 0").focus();
-    await page.keyboard.press("ArrowRight");
-    await page.locator("canvas[aria-label*='values 0 to 7']").waitFor();
-    assert.equal(await page.getByLabel("Slice").inputValue(), "1,:,:");
-    assert.equal(await page.locator("main output").count(), 0); // it would be read beside the slider's value
-    assert.match(await page.getByLabel("Index of dimension 0").evaluate((input) => input.labels[0].textContent), /1$/);
-    const link = page.url();
-    await page.getByLabel("Slice").fill("::2,0");
-    await page.keyboard.press("Enter");
-    await page.getByLabel("Index of dimension 1").waitFor();
-    assert.equal(await page.getByLabel("Index of dimension 0").count(), 0);
-    await page.close();
-    const again = await open(link.slice(link.indexOf("#")));
-    await again.locator("canvas[aria-label*='values 0 to 7']").waitFor();
-    assert.equal(await again.getByLabel("Index of dimension 0").inputValue(), "1");
-    await again.close();
-  },
-
-  async "a line between neighbouring numbers is drawn"() {
-    ctl("set", "data/l:m[0,0:2]", "0.3", "0.30000000000000004");
-    const page = await open("#/view?segment=data&layout=l&view=m&kind=line&slice=0,0:2");
-    await page.locator("canvas[aria-label*='a line of 2 elements']").waitFor();
-    await page.close();
-  },
+  ...viewTests({ open, expectText, VIEW }),
 
   async "axe finds nothing"() {
     await axe("#/", "tbody a");
@@ -440,7 +385,7 @@ b.lock(timeout=600)`]);
     await axe("#/view?segment=data&layout=l&view=t", "canvas[aria-label*='an image of']");
     await axe("#/view?segment=data&layout=l&view=c", "canvas[aria-label*='in colours of']");
     await axe(`${VIEW}&kind=numbers`, ".grid td");
-    await axe(`${VIEW}&kind=histogram`, "svg[aria-label*='a histogram of']");
+    await axe(`${VIEW}&kind=histogram`, "canvas[aria-label*='a histogram of']");
   },
 
   async "the page survives the daemon and its server"() {

@@ -2,41 +2,43 @@
 // Figures of all elements, and how their values are distributed.
 
 import { get } from "./api.js";
+import { Chart, axis, color } from "./chart.js";
 import { facts, fill, h } from "./dom.js";
 import { count, value } from "./format.js";
 
-const WIDTH = 640;
-const HEIGHT = 220;
-
-function bars(head) {
-  const most = Math.max(1, ...head.counts);
-  const step = WIDTH / head.counts.length;
-  const width = (head.high - head.low) / head.counts.length;
-  const parts = head.counts.map((n, i) => {
-    const height = (n / most) * HEIGHT;
-    const bar = h("rect", { x: i * step + 0.5, y: HEIGHT - height, width: step - 1, height, class: "v0" });
-    const title = document.createElementNS("http://www.w3.org/2000/svg", "title");
-    title.textContent = `${value(head.low + i * width)} to ${value(head.low + (i + 1) * width)}: ${count(n)}`;
-    bar.append(title);
-    return bar;
-  });
-  return h("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT + 18}`, class: "memory", role: "img", "aria-label": `a histogram of ${count(head.n)} elements from ${value(head.low)} to ${value(head.high)}` },
-    ...parts, h("text", { x: 0, y: HEIGHT + 14 }, value(head.low)),
-    h("text", { x: WIDTH, y: HEIGHT + 14, "text-anchor": "end" }, value(head.high)));
-}
-
 export function histogramPicture({ frame, settings }) {
-  const [figures, picture] = [h("div"), h("div", { class: "panel across", tabindex: "0", role: "region", "aria-label": "Histogram" })];
+  const [figures, picture] = [h("div"), h("div", { class: "picture" })];
   fill(frame, figures, picture);
+  const chart = new Chart(picture);
+  let head = null;
+
+  /** The value at which a bin begins. */
+  const edge = (bin) => value(head.low + (bin * (head.high - head.low)) / head.counts.length);
+
+  function options(uPlot) {
+    return {
+      cursor: { y: false, drag: { x: false, setScale: false } },
+      scales: { x: { time: false, range: () => [0, head.counts.length] }, y: { range: (_, __, max) => [0, max || 1] } },
+      axes: [
+        axis({ incrs: [1, 2, 4, 8, 16, 32], space: 90, values: (_, splits) => splits.map(edge) }),
+        axis({ size: 62, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500].flatMap((n) => [n, n * 1e3, n * 1e6, n * 1e9, n * 1e12]).sort((a, b) => a - b), values: (_, splits) => splits.map((n) => (n < 1e6 ? count(n) : value(n))) }),
+      ],
+      series: [
+        { label: "Values", value: (_, __, ___, i) => (i === null ? "" : `${edge(i)} to ${edge(i + 1)}`) },
+        { label: "Elements", value: (_, n) => (n === null ? "" : count(n)), fill: () => color("--accent"), stroke: () => color("--accent"), width: 0, paths: uPlot.paths.bars({ align: 1, size: [1, Infinity], gap: 1 }), points: { show: false } },
+      ],
+    };
+  }
 
   async function update() {
-    const head = await get("/api/histogram", settings.request());
+    head = await get("/api/histogram", settings.request());
     const numbers = head.n - head.nan;
     const mean = typeof head.sum === "number" && numbers ? head.sum / numbers : NaN;
     fill(figures, facts([["Elements", count(head.n)], ["NaN", count(head.nan)], ["Infinite", count(head.infinite)],
       ["Least", value(head.min)], ["Greatest", value(head.max)], ["Mean", value(mean)], ["Sum", value(head.sum)]]));
-    fill(picture, bars(head));
+    const data = [head.counts.map((_, i) => i), head.counts];
+    await chart.draw("bins", options, data, `a histogram of ${count(head.n)} elements from ${value(head.low)} to ${value(head.high)}`);
     return head;
   }
-  return { update };
+  return { update, end: () => chart.end() };
 }

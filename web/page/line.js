@@ -1,121 +1,116 @@
 // SPDX-License-Identifier: Apache-2.0
-// A line on a canvas. The server gives the least and the greatest value of each column of pixels; of
-// a large view it gives some columns at a time, and the others stay until it is their turn.
+// A view of one dimension as a line. The server gives the least and the greatest value of each column
+// of pixels; of a large view it gives some columns at a time, and the others stay until it is their turn.
 
 import { getPicture } from "./binary.js";
-import { fill, h } from "./dom.js";
+import { Chart, axis, color } from "./chart.js";
 import { count, duration, value } from "./format.js";
+import { lineOf } from "./slice.js";
 
-const LEFT = 74;
-const BOTTOM = 22;
-const TOP = 8;
+const MARGIN = 70; // pixels beside the columns
 const SHARE_US = 40000; // of processor time in a second, for all updates together
-const TICKS = 5; // about
+const FLAT = 1e-9; // the least height of the chart, relative to its values: uPlot adds steps, which must not vanish
+const INTEGERS = Array.from({ length: 16 }, (_, i) => [1, 2, 5].map((n) => n * 10 ** i)).flat();
 
-/** Extremes of finite numbers. */
-function range(low, high) {
-  let [min, max] = [Infinity, -Infinity];
-  for (let i = 0; i < low.length; i++) {
-    if (low[i] < min && Number.isFinite(low[i])) min = low[i];
-    if (high[i] > max && Number.isFinite(high[i])) max = high[i];
+/** A power of ten near the values. uPlot has no numbers of more than 17 digits on an axis. */
+function unitOf(low, high) {
+  let most = 0;
+  for (const list of [low, high]) {
+    for (const x of list) if (Number.isFinite(x)) most = Math.max(most, Math.abs(x));
   }
-  if (min > max) return [0, 1];
-  return min === max ? [min - 0.5, max + 0.5] : [min, max];
+  return most ? 10 ** Math.max(-300, Math.floor(Math.log10(most))) : 1;
 }
 
-/** Round numbers between min and max, about TICKS of them. */
-function ticks(min, max) {
-  const rough = (max - min) / TICKS;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((n) => n * power).find((one) => one >= rough);
-  // Between neighbouring doubles a step is too small to be added, so the number of ticks is limited.
-  const first = Math.ceil(min / step);
-  return Array.from({ length: 2 * TICKS }, (_, i) => (first + i) * step).filter((tick) => tick <= max);
+/** The limits of an axis. */
+function limits(min, max) {
+  if (min === null || max === null) return [0, 1];
+  const least = Math.max(Math.abs(min), Math.abs(max)) * FLAT || 1;
+  const height = Math.max(max - min, least);
+  const middle = min + (max - min) / 2;
+  return [middle - height * 0.52, middle + height * 0.52];
 }
 
-function style(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-}
-
-function axes(context, width, height, [min, max], n) {
-  context.fillStyle = style("--soft");
-  context.strokeStyle = style("--line");
-  context.font = "11px system-ui, sans-serif";
-  context.textAlign = "right";
-  context.beginPath();
-  for (const tick of ticks(min, max)) {
-    const y = Math.round(TOP + (height - TOP - BOTTOM) * (1 - (tick - min) / (max - min))) + 0.5;
-    context.moveTo(LEFT, y);
-    context.lineTo(width, y);
-    context.fillText(value(Number(tick.toPrecision(10))), LEFT - 6, y + 4);
-  }
-  context.stroke();
-  context.textAlign = "left";
-  context.fillText("element 0", LEFT, height - 6);
-  context.textAlign = "right";
-  context.fillText(count(Math.max(0, n - 1)), width - 4, height - 6);
-}
-
-/** Draws the columns. Each reaches its neighbour, so that the line has no gaps. */
-function draw(canvas, low, high, n) {
-  const scale = window.devicePixelRatio || 1;
-  const [width, height] = [canvas.clientWidth, canvas.clientHeight];
-  canvas.width = width * scale;
-  canvas.height = height * scale;
-  const context = canvas.getContext("2d");
-  context.scale(scale, scale);
-  const [min, max] = range(low, high);
-  axes(context, width, height, [min, max], n);
-  const y = (x) => TOP + (height - TOP - BOTTOM) * (1 - (x - min) / (max - min));
-  const step = (width - LEFT) / low.length;
-  context.strokeStyle = style("--accent");
-  context.lineWidth = 1.25;
-  context.beginPath();
-  let joined = false;
-  for (let i = 0; i < low.length; i++) {
-    if (!Number.isFinite(low[i]) || !Number.isFinite(high[i])) {
-      joined = false;
-      continue;
-    }
-    const x = LEFT + (i + 0.5) * step;
-    if (joined) context.lineTo(x, y(high[i]));
-    else context.moveTo(x, y(high[i]));
-    if (low[i] !== high[i]) context.lineTo(x, y(low[i]));
-    joined = true;
-  }
-  context.stroke();
-  return [min, max];
-}
-
-export function linePicture({ frame, settings }) {
-  const canvas = h("canvas", { role: "img", "aria-label": "a line" });
-  fill(frame, canvas);
+export function linePicture({ frame, settings, choose }) {
+  const chart = new Chart(frame);
   let [low, high, next] = [new Float64Array(0), new Float64Array(0), 0];
-  let turns = 0; // updates for the whole line
   let slice = settings.slice; // of low and high
+  let at = null; // lineOf(slice)
+  let unit = 1; // of the values that uPlot has
+  let n = 0;
+
+  const place = (element) => (at ? at.first + element * at.step : element);
+  const begin = (column) => Math.floor((column * n) / low.length);
+
+  /** The elements of a column. */
+  function elements(column) {
+    const [first, last] = [begin(column), begin(column + 1) - 1];
+    return first === last ? count(place(first)) : `${count(place(first))} to ${count(place(last))}`;
+  }
+
+  function options(isExact) {
+    const figure = (list) => (_, __, ___, i) => (i === null ? "" : value(list()[i]));
+    const series = (label, list) => ({ label, value: figure(list), stroke: () => color("--accent"), width: 1.25, points: { show: false } });
+    return {
+      cursor: { y: false, drag: { setScale: false }, bind: { dblclick: () => () => at && choose(at.whole) } },
+      scales: { x: { time: false, range: () => [place(0), place(Math.max(1, n - 1))] }, y: { range: (_, min, max) => limits(min, max) } },
+      axes: [
+        axis({ incrs: INTEGERS, space: 90, values: (_, splits) => splits.map(count) }),
+        axis({ size: MARGIN - 8, values: (_, splits) => splits.map((split) => value(Number((split * unit).toPrecision(10)))) }),
+      ],
+      series: [
+        { label: "Element", value: (_, __, ___, i) => (i === null ? "" : elements(i)) },
+        ...(isExact ? [series("Value", () => low)] : [series("Greatest", () => high), series("Least", () => low)]),
+      ],
+      bands: isExact ? [] : [{ series: [1, 2], fill: () => color("--accent") }],
+      hooks: { setSelect: [(plot) => {
+        const { left, width } = plot.select;
+        plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+        if (!at || width < 3) return;
+        const index = (x) => Math.round((plot.posToVal(x, "x") - at.first) / at.step);
+        const [from, to] = [Math.max(0, index(left)), Math.min(n - 1, index(left + width)) + 1];
+        if (to - from > 1) choose(at.narrow(place(from), at.first + (to - 1) * at.step + 1));
+      }] },
+    };
+  }
+
+  /** What uPlot draws: null is a gap. */
+  function data(isExact) {
+    unit = unitOf(low, high);
+    const x = Float64Array.from(low, (_, i) => place(isExact ? i : begin(i)));
+    const y = (list) => Array.from(list, (one) => (Number.isFinite(one) ? one / unit : null));
+    return isExact ? [x, y(low)] : [x, y(high), y(low)];
+  }
+
+  function label() {
+    const known = (list) => list.filter(Number.isFinite);
+    const least = known(low).reduce((a, b) => Math.min(a, b), Infinity);
+    const greatest = known(high).reduce((a, b) => Math.max(a, b), -Infinity);
+    return `a line of ${count(n)} elements${least <= greatest ? ` from ${value(least)} to ${value(greatest)}` : ""}`;
+  }
 
   async function update() {
-    const columns = Math.max(16, Math.min(4096, canvas.clientWidth - LEFT));
+    const columns = Math.max(16, Math.min(4096, frame.clientWidth - MARGIN));
     const budget = Math.round(SHARE_US / settings.rate);
     if (slice !== settings.slice) [slice, low, high, next] = [settings.slice, [], [], 0];
-    const [head, bytes, at] = await getPicture("/api/line", { ...settings.request(), columns, first: next, budget });
+    const [head, bytes, start] = await getPicture("/api/line", { ...settings.request(), columns, first: next, budget });
     if (slice !== settings.slice) return head; // another one was chosen since the request
     if (head.columns !== low.length) {
       low = new Float64Array(head.columns).fill(NaN);
       high = new Float64Array(head.columns).fill(NaN);
     }
-    const newLow = new Float64Array(bytes, at, head.read);
-    const newHigh = new Float64Array(bytes, at + 8 * head.read, head.read);
+    const newLow = new Float64Array(bytes, start, head.read);
+    const newHigh = new Float64Array(bytes, start + 8 * head.read, head.read);
     for (let i = 0; i < head.read; i++) {
       low[(head.first + i) % head.columns] = newLow[i];
       high[(head.first + i) % head.columns] = newHigh[i];
     }
     next = head.columns ? (head.first + head.read) % head.columns : 0;
-    turns = head.read ? Math.ceil(head.columns / head.read) : 0;
-    const [min, max] = draw(canvas, low, high, head.n);
-    canvas.setAttribute("aria-label", `a line of ${count(head.n)} elements from ${value(min)} to ${value(max)}`);
+    const turns = head.read ? Math.ceil(head.columns / head.read) : 0;
+    [n, at] = [head.n, lineOf(slice)];
+    const isExact = n === head.columns;
+    await chart.draw(isExact, () => options(isExact), data(isExact), label());
     head.note = turns > 1 ? `each part is read again every ${duration((turns * 1e6) / settings.rate)}` : "";
     return head;
   }
-  return { update };
+  return { update, end: () => chart.end() };
 }

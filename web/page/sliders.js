@@ -2,11 +2,7 @@
 // Sliders for the dimensions of which the slice takes one index, as in "4,:,:".
 
 import { fill, h } from "./dom.js";
-
-/** The items of a slice, without spaces. */
-function items(slice) {
-  return slice.split(",").map((item) => item.trim());
-}
+import { items } from "./slice.js";
 
 /** The dimensions with one index: a list of [dimension, index]. None if the slice does not fit. */
 function indexes(slice, shape) {

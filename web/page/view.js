@@ -153,6 +153,11 @@ function controls(settings, { change, move, step }) {
     sliders.arrange();
     change();
   } });
+  settings.choose = (chosen) => {
+    settings.slice = slice.value = chosen;
+    sliders.arrange();
+    move();
+  };
   const sliders = indexSliders(settings, () => {
     slice.value = settings.slice;
     move();
@@ -212,7 +217,7 @@ export function view({ main, trail, parameters }) {
     player = new Player(settings, show, status);
     function change() {
       settings.keep();
-      player.use(PICTURES[settings.kind]({ frame, settings, mayChange: daemon.allow_changes, again: () => player.turn(true) }));
+      player.use(PICTURES[settings.kind]({ frame, settings, choose: (slice) => settings.choose(slice), mayChange: daemon.allow_changes, again: () => player.turn(true) }));
       if (!settings.paused) player.turn();
     }
     /** Another part in the same picture, which keeps its colours and its scale. */
