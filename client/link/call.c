@@ -144,8 +144,9 @@ static ssize_t receive_now(struct shmview_connection *c, struct reply *reply)
 }
 
 /* Polls for the reply before the thread sleeps, for as long as that has helped in earlier calls
- * (common/base/spin.h): it takes longer to wake an idle processor than to serve most requests.
- * Returns like receive_now(). */
+ * (common/base/spin.h): it takes longer to wake an idle processor than to serve most requests. If
+ * another thread needed this processor before the reply came, the poll was useless. Returns like
+ * receive_now(). */
 static ssize_t poll_for_reply(struct shmview_connection *c, struct reply *reply)
 {
     ssize_t r = -EAGAIN;
@@ -153,15 +154,21 @@ static ssize_t poll_for_reply(struct shmview_connection *c, struct reply *reply)
         return r;
     uint32_t ns = spin_begin(&c->spin);
     int64_t began = now_ns(), now = began, yielded = began;
+    long gave =
+        -1; /* spin_times_given() before the first yield of a thread with several processors */
     while (r == -EAGAIN && now - began < ns) {
-        if (c->spin.looks || now - yielded > SPIN_YIELD_NS) {
+        bool is_due = now - yielded > SPIN_YIELD_NS;
+        if (is_due && gave < 0)
+            gave = spin_times_given();
+        if (c->spin.looks || is_due)
             sched_yield();
-            yielded = now;
-        }
         r = receive_now(c, reply);
         now = now_ns();
+        if (is_due)
+            yielded = now;
     }
-    if (r != -EAGAIN)
+    bool was_needed = !c->spin.looks && gave >= 0 && gave != spin_times_given();
+    if (r != -EAGAIN && !was_needed)
         spin_hit(&c->spin, ns, now - began);
     else
         spin_missed(&c->spin, ns);

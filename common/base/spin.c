@@ -3,6 +3,7 @@
 
 #include <sched.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define NS_LEAST 2000 /* shorter polls are not worth it */
@@ -71,6 +72,12 @@ void spin_yielded(struct spin *spin, unsigned looks, unsigned n_yields)
         spin->looks = (uint8_t)(looks < SPIN_LOOKS_MOST ? 2 * looks : SPIN_LOOKS_MOST);
     else if (spin->looks > LOOKS_LEAST)
         spin->looks /= 2;
+}
+
+long spin_times_given(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_THREAD, &usage) ? 0 : usage.ru_nivcsw;
 }
 
 /* The next poll may take twice as long as this answer took, so that a slower one is seen, too. */

@@ -10,10 +10,10 @@
  * waiter would sleep.
  *
  * Polling is harmful if the peer needs the processor that polls. Therefore polls for replies and
- * requests, which may be long, yield it, so that the peer waits for SPIN_YIELD_NS at most. A thread
- * that may run on one processor only shares it perhaps with its peer, and yields more often. A
- * yield takes as long as many looks. So the thread learns how often to look before it yields: less
- * often if answers come after yields, and more often if they come before. */
+ * requests, which may be long, yield it, so that the peer waits for about SPIN_YIELD_NS at most. A
+ * thread that may run on one processor only shares it perhaps with its peer, and yields more often.
+ * A yield takes as long as many looks. So the thread learns how often to look before it yields:
+ * less often if answers come after yields, and more often if they come before. */
 #ifndef COMMON_SPIN_H
 #define COMMON_SPIN_H
 
@@ -51,11 +51,15 @@ struct spin {
  * took_ns after its beginning; otherwise spin_missed(), also if it did not poll. ns is the result
  * of spin_begin(). An answer that took more than twice as long counts as missed.
  *
- * If looks is not 0 after spin_begin(), the caller must call sched_yield() after so many looks
- * while it polls; otherwise after each SPIN_YIELD_NS, if the poll may last longer. */
+ * If looks is not 0 after spin_begin(), the caller must call sched_yield() after each look, or as
+ * often as spin_looks() says; otherwise after each SPIN_YIELD_NS, if the poll may last longer. */
 uint32_t spin_begin(struct spin *spin);
 void spin_hit(struct spin *spin, uint32_t ns, int64_t took_ns);
 void spin_missed(struct spin *spin, uint32_t ns);
+
+/* Returns how often this thread has given its processor to another one that could run, by a yield
+ * or because the kernel took it. */
+long spin_times_given(void);
 
 /* Returns how often to look before the first yield, or before the first look at the clock if the
  * thread need not yield. After each yield the caller looks twice as often, up to SPIN_LOOKS_MOST.

@@ -2,7 +2,6 @@
 #include "daemon/clients/poll_ahead.h"
 
 #include <sched.h>
-#include <sys/resource.h>
 
 #include "common/base/util.h"
 
@@ -12,7 +11,7 @@ static void on_idle(uv_idle_t *idle)
     struct poll_ahead *l = idle->data;
     if (l->spin.looks || l->now_ns - l->yielded_ns > SPIN_YIELD_NS) {
         sched_yield();
-        l->yielded_ns = l->now_ns;
+        l->yielded_ns = l->now_ns = now_ns();
     }
 }
 
@@ -29,20 +28,13 @@ void poll_ahead_note(struct poll_ahead *poll_ahead)
     poll_ahead->was_asked = true;
 }
 
-/* How often the kernel took the processor from this thread to run another one. */
-static long times_preempted(void)
-{
-    struct rusage usage;
-    return getrusage(RUSAGE_THREAD, &usage) ? 0 : usage.ru_nivcsw;
-}
-
 /* Begins a poll after a request, unless polls were useless lately. */
 static void begin(struct poll_ahead *l, int64_t now)
 {
     l->ns = spin_begin(&l->spin);
     l->began_ns = l->yielded_ns = now;
     if (l->ns > 0) {
-        l->preempted = times_preempted();
+        l->given = spin_times_given();
         uv_idle_start(&l->idle, on_idle);
         return;
     }
@@ -58,8 +50,8 @@ void poll_ahead_before_wait(struct poll_ahead *poll_ahead, bool may)
     if (!l->is_possible || uv_is_closing((uv_handle_t *)&l->idle) || !(looks || was_asked))
         return;
     int64_t now = l->now_ns = now_ns();
-    /* a client that had to preempt this thread was delayed by the poll, so the poll was useless */
-    if (looks && was_asked && !l->spin.looks && times_preempted() != l->preempted)
+    /* if another thread needed this processor, perhaps the client, the poll was useless */
+    if (looks && was_asked && !l->spin.looks && spin_times_given() != l->given)
         spin_missed(&l->spin, l->ns);
     else if (looks && was_asked)
         spin_hit(&l->spin, l->ns, now - l->began_ns);

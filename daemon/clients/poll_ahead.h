@@ -24,7 +24,7 @@ struct poll_ahead {
     int64_t began_ns;   /* of this poll */
     int64_t now_ns;     /* the last look at the clock */
     int64_t yielded_ns; /* when this poll last yielded the processor, or began */
-    long preempted;     /* times_preempted() when this poll began */
+    long given;         /* spin_times_given() when this poll began */
     uint32_t ns;        /* how long this poll may take */
 };
 

@@ -85,7 +85,7 @@ START_TEST(given_up_for_the_next)
 }
 END_TEST
 
-/* Requests arrive while the loop polls, but each client had to preempt it. */
+/* Requests arrive while the loop polls, but only after another thread has had its processor. */
 START_TEST(given_up_for_who_needs_the_processor)
 {
     int n_looked = 0;
@@ -93,7 +93,7 @@ START_TEST(given_up_for_who_needs_the_processor)
     for (int i = 0; i < 100; i++) {
         poll_ahead_note(&poll_ahead);
         n_looked += looks();
-        poll_ahead.preempted = -1;
+        poll_ahead.given = -1;
     }
     ck_assert_int_ge(n_looked, 1);
     ck_assert_int_lt(n_looked, 20);
