@@ -187,7 +187,7 @@ bench-history: deps all
 deps:
 	@tools/deps.sh build
 
-deps-check deps-check-all deps-coverage deps-deb deps-demo deps-docs deps-mpi deps-release deps-wheel: deps-%:
+deps-bench deps-check deps-check-all deps-coverage deps-deb deps-demo deps-docs deps-mpi deps-release deps-wheel: deps-%:
 	@tools/deps.sh $*
 
 format:

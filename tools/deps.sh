@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # deps.sh build|bench|mpi|demo|deb|wheel|release|analyze|docs|check|check-all|coverage|musl|ci: installs the Debian packages that are missing for that purpose.
-# If none is missing, it uses neither the network nor root. For a purpose that builds the page, npm installs uPlot into
-# web/node_modules if npm is there; only packages and releases need it.
+# If none is missing, it does not use root, and the network only for uPlot: for a purpose that builds the page, npm installs
+# it into web/node_modules if npm is there and uPlot is not. Only packages and releases need it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,7 +18,7 @@ demo=("${build[@]}" python3-numpy)
 packages=("${build[@]}" "${mpi_libraries[@]}" build-essential debhelper dh-python dpkg-dev file libfontconfig-dev libpython3-dev)
 deb=("${packages[@]}")
 # npm depends on hundreds of packages, so it is installed only if it has something to do.
-tools/uplot.sh --installed > /dev/null || deb+=(ca-certificates npm)
+tools/uplot.sh --installed > /dev/null || command -v npm > /dev/null || deb+=(ca-certificates npm)
 wheel=(gcc make cmake pkg-config libc6-dev binutils libuv1-dev libjansson-dev liblmdb-dev python3-dev)
 check=("${packages[@]}" binutils check libsubunit-dev g++ ninja-build spin systemd systemd-container util-linux zsh
     cython3 mypy python3-mpi4py python3-numpy python3-pip python3-prometheus-client python3-pyte python3-pytest

@@ -106,6 +106,24 @@ export const viewTests = ({ open, expectText, VIEW }) => ({
     await page.close();
   },
 
+  async "the histogram shows the bar at the pointer"() {
+    const page = await open(`${VIEW}&kind=histogram&slice=:2`);
+    const over = page.locator(".u-over");
+    await over.waitFor();
+    const box = await over.boundingBox();
+    const legend = page.locator(".legend");
+    async function shownAt(bar) { // the bar whose number is the whole part
+      await page.mouse.move(Math.round(box.x + (bar / 64) * box.width), box.y + 20);
+      await page.evaluate(() => new Promise((resolve) => { requestAnimationFrame(() => requestAnimationFrame(resolve)); }));
+      return legend.textContent();
+    }
+    const shown = await shownAt(3.1);
+    assert.match(shown, /Values.*to.*Elements/);
+    assert.equal(await shownAt(3.9), shown);
+    assert.notEqual(await shownAt(4.1), shown);
+    await page.close();
+  },
+
   async "without uPlot the page explains what is missing"() {
     const page = await open("#/");
     let isMissing = true;

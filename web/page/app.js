@@ -48,7 +48,7 @@ async function show() {
   try {
     if (page !== overview) page = await page;
   } catch {
-    if (mine === turn) fail("This page cannot be loaded: the page's server does not answer.", h("button", { type: "button", onclick: () => location.reload() }, "Load again"));
+    if (mine === turn) fail("This page cannot be loaded from its server.", h("button", { type: "button", onclick: () => location.reload() }, "Load again"));
     return;
   }
   if (mine === turn) leave = page({ main, trail, parameters }) || (() => {});

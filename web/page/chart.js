@@ -11,8 +11,9 @@ let attempts = 0;
 async function failure(error) {
   try {
     await getBytes("/uplot.js");
-    return new ApiError(0, `uPlot cannot be loaded: ${error.message ?? "its style sheet does not come"}`);
+    return new ApiError(0, `uPlot cannot be loaded: ${error.message}`);
   } catch (cause) {
+    if (!(cause instanceof ApiError)) return new ApiError(0, `uPlot cannot be loaded: ${cause.message}`);
     if (cause.status !== 404) return cause;
     return new ApiError(404, "lines and histograms need uPlot, which this build of shmview-web lacks");
   }
@@ -20,16 +21,27 @@ async function failure(error) {
 
 function loadStyle() {
   return new Promise((resolve, reject) => {
-    document.head.append(h("link", { rel: "stylesheet", href: "/uplot.css", onload: resolve, onerror: reject }));
+    const link = h("link", { rel: "stylesheet", href: "/uplot.css", onload: resolve, onerror: () => {
+      link.remove();
+      reject(new Error("its style sheet does not come"));
+    } });
+    document.head.append(link);
   });
+}
+
+async function loadBoth() {
+  if (attempts++) await getBytes("/uplot.js"); // while that fails, no module is asked for
+  // A browser does not ask again for a module that has failed, so each attempt has another address.
+  const module = await import(attempts > 1 ? `/uplot.js?${attempts}` : "/uplot.js");
+  await loadStyle();
+  return module.default;
 }
 
 /** Loads uPlot once. Fails with an ApiError, and may then be called again. */
 async function load() {
-  // A browser does not ask again for a module that has failed, so each attempt has another address.
-  loading ??= Promise.all([import(attempts++ ? `/uplot.js?${attempts}` : "/uplot.js"), loadStyle()]);
+  loading ??= loadBoth();
   try {
-    return (await loading)[0].default;
+    return await loading;
   } catch (error) {
     loading = null;
     throw await failure(error);
@@ -55,6 +67,7 @@ export class Chart {
     fill(frame, this.place, this.legend);
     this.plot = null;
     this.kind = null;
+    this.ended = false;
     this.observer = new ResizeObserver(() => this.plot?.setSize(this.size()));
     this.observer.observe(this.place);
     this.colors = matchMedia("(prefers-color-scheme: dark)");
@@ -74,9 +87,10 @@ export class Chart {
       this.plot.setData(data);
     } else {
       this.plot?.destroy();
-      this.kind = kind;
+      this.plot = null;
       const usual = { ...this.size(), legend: { mount: (_, element) => fill(this.legend, element) }, padding: [8, 28, 0, 0] };
       this.plot = new uPlot({ ...usual, ...options(uPlot) }, data, this.place);
+      this.kind = kind;
       this.plot.ctx.canvas.setAttribute("role", "img");
     }
     this.plot.ctx.canvas.setAttribute("aria-label", label);
@@ -85,6 +99,7 @@ export class Chart {
   end() {
     this.ended = true;
     this.plot?.destroy();
+    this.plot = null;
     this.observer.disconnect();
     this.colors.removeEventListener("change", this.recolor);
   }

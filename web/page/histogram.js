@@ -25,7 +25,7 @@ export function histogramPicture({ frame, settings }) {
       ],
       series: [
         { label: "Values", value: (_, __, ___, i) => (i === null ? "" : `${edge(i)} to ${edge(i + 1)}`) },
-        { label: "Elements", value: (_, n) => (n === null ? "" : count(n)), fill: () => color("--accent"), stroke: () => color("--accent"), width: 0, paths: uPlot.paths.bars({ align: 1, size: [1, Infinity], gap: 1 }), points: { show: false } },
+        { label: "Elements", value: (_, n) => (n === null ? "" : count(n)), fill: () => color("--accent"), stroke: () => color("--accent"), width: 0, paths: uPlot.paths.bars({ size: [1, Infinity], gap: 1 }), points: { show: false } },
       ],
     };
   }
@@ -36,7 +36,7 @@ export function histogramPicture({ frame, settings }) {
     const mean = typeof head.sum === "number" && numbers ? head.sum / numbers : NaN;
     fill(figures, facts([["Elements", count(head.n)], ["NaN", count(head.nan)], ["Infinite", count(head.infinite)],
       ["Least", value(head.min)], ["Greatest", value(head.max)], ["Mean", value(mean)], ["Sum", value(head.sum)]]));
-    const data = [head.counts.map((_, i) => i), head.counts];
+    const data = [head.counts.map((_, i) => i + 0.5), head.counts]; // uPlot finds the nearest middle
     await chart.draw("bins", options, data, `a histogram of ${count(head.n)} elements from ${value(head.low)} to ${value(head.high)}`);
     return head;
   }

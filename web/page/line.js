@@ -49,9 +49,9 @@ export function linePicture({ frame, settings, choose }) {
 
   function options(isExact) {
     const figure = (list) => (_, __, ___, i) => (i === null ? "" : value(list()[i]));
-    const series = (label, list) => ({ label, value: figure(list), stroke: () => color("--accent"), width: 1.25, points: { show: false } });
+    const series = (label, list) => ({ label, value: figure(list), stroke: () => color("--accent"), width: 1.25, points: { show: () => n === 1 } });
     return {
-      cursor: { y: false, drag: { setScale: false }, bind: { dblclick: () => () => at && choose(at.whole) } },
+      cursor: { y: false, drag: { x: at !== null, setScale: false }, bind: { dblclick: () => () => at && choose(at.whole) } },
       scales: { x: { time: false, range: () => [place(0), place(Math.max(1, n - 1))] }, y: { range: (_, min, max) => limits(min, max) } },
       axes: [
         axis({ incrs: INTEGERS, space: 90, values: (_, splits) => splits.map(count) }),
@@ -65,7 +65,7 @@ export function linePicture({ frame, settings, choose }) {
       hooks: { setSelect: [(plot) => {
         const { left, width } = plot.select;
         plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-        if (!at || width < 3) return;
+        if (chart.ended || !at || width < 3) return;
         const index = (x) => Math.round((plot.posToVal(x, "x") - at.first) / at.step);
         const [from, to] = [Math.max(0, index(left)), Math.min(n - 1, index(left + width)) + 1];
         if (to - from > 1) choose(at.narrow(place(from), at.first + (to - 1) * at.step + 1));
@@ -91,10 +91,12 @@ export function linePicture({ frame, settings, choose }) {
   async function update() {
     const columns = Math.max(16, Math.min(4096, frame.clientWidth - MARGIN));
     const budget = Math.round(SHARE_US / settings.rate);
-    if (slice !== settings.slice) [slice, low, high, next] = [settings.slice, [], [], 0];
-    const [head, bytes, start] = await getPicture("/api/line", { ...settings.request(), columns, first: next, budget });
-    if (slice !== settings.slice) return head; // another one was chosen since the request
-    if (head.columns !== low.length) {
+    const wanted = settings.slice;
+    const first = wanted === slice ? next : 0;
+    const [head, bytes, start] = await getPicture("/api/line", { ...settings.request(), columns, first, budget });
+    if (wanted !== settings.slice) return head; // another one was chosen since the request
+    if (wanted !== slice || head.columns !== low.length) {
+      slice = wanted;
       low = new Float64Array(head.columns).fill(NaN);
       high = new Float64Array(head.columns).fill(NaN);
     }
@@ -108,7 +110,7 @@ export function linePicture({ frame, settings, choose }) {
     const turns = head.read ? Math.ceil(head.columns / head.read) : 0;
     [n, at] = [head.n, lineOf(slice)];
     const isExact = n === head.columns;
-    await chart.draw(isExact, () => options(isExact), data(isExact), label());
+    await chart.draw(`${isExact} ${at !== null}`, () => options(isExact), data(isExact), label());
     head.note = turns > 1 ? `each part is read again every ${duration((turns * 1e6) / settings.rate)}` : "";
     return head;
   }
