@@ -49,6 +49,26 @@ export const viewTests = ({ open, expectText, VIEW }) => ({
     }
   },
 
+  async "a link restores the colours and the scale of an image"() {
+    ctl("set", "data/l:m[0,0:2]", "0", "8");
+    const page = await open("#/view?segment=data&layout=l&view=m");
+    await page.locator("canvas[aria-label*='values 0 to 8']").waitFor();
+    await page.getByLabel("Colours").selectOption("grey");
+    await page.getByLabel("keep the scale").check();
+    const hash = await page.evaluate(() => location.hash);
+    await page.close();
+    ctl("set", "data/l:m[0,1]", "100");
+    const again = await open(hash);
+    await again.locator("canvas[aria-label*='values 0 to 8']").waitFor();
+    assert.equal(await again.getByLabel("Colours").inputValue(), "grey");
+    assert.equal(await again.getByLabel("keep the scale").isChecked(), true);
+    await again.getByLabel("keep the scale").uncheck();
+    await again.locator("canvas[aria-label*='values 0 to 100']").waitFor();
+    assert.doesNotMatch(again.url(), /scale=/);
+    ctl("set", "data/l:m[0,1]", "0");
+    await again.close();
+  },
+
   async "a slider moves through the first dimension"() {
     ctl("set", "data/l:t[1,2,3]", "7");
     const page = await open("#/view?segment=data&layout=l&view=t");

@@ -8,6 +8,7 @@ import { count, value } from "./format.js";
 
 const RANGE_EVERY = 8; // updates: finding the range takes the server as long as the rest
 const MOST = 1024; // pixels of a side
+const COLORS = ["viridis", "grey"];
 const STOPS = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]]; // viridis
 
 function viridis(part) {
@@ -28,22 +29,42 @@ function palette(name) {
   return colors;
 }
 
+/** Reads "low,high" as {low, high}, or null. */
+function readScale(text) {
+  const [low, high] = text.split(",").map(Number);
+  return low < high ? { low, high } : null;
+}
+
+/** A scale that is no single value, or null: the server needs two ends. */
+function widened(scale) {
+  if (!scale || scale.low < scale.high) return scale;
+  const wide = { low: scale.low - 0.5, high: scale.high + 0.5 };
+  return wide.low < wide.high ? wide : null;
+}
+
 export function imagePicture({ frame, settings, again }) {
   const canvas = h("canvas", { class: "pixels", role: "img", "aria-label": "an image" });
   const scale = h("p", { class: "soft" });
-  const hold = h("input", { type: "checkbox" });
-  let colors = palette("viridis");
-  const select = h("select", { onchange: () => { colors = palette(select.value); again(); } },
-    h("option", { value: "viridis" }, "viridis"), h("option", { value: "grey" }, "grey"));
+  let kept = readScale(settings.scale); // the scale of the last image whose range is known
+  const hold = h("input", { type: "checkbox", checked: kept !== null, onchange: () => {
+    settings.scale = hold.checked && kept ? `${kept.low},${kept.high}` : "";
+    settings.keep();
+  } });
+  let colors = palette(settings.colors);
+  const select = h("select", { onchange: () => {
+    settings.colors = select.value;
+    settings.keep();
+    colors = palette(select.value);
+    again();
+  } }, ...COLORS.map((name) => h("option", { value: name, selected: name === settings.colors }, name)));
   fill(frame, h("div", { class: "bar" }, h("label", {}, "Colours", select), h("label", {}, hold, "keep the scale"), scale), canvas);
   const context = canvas.getContext("2d");
-  let kept = null; // the scale of the last image whose range is known
   let updates = 0;
 
   async function update() {
-    const known = kept && kept.low < kept.high;
     const wanted = !hold.checked && updates++ % RANGE_EVERY === 0;
-    const range = known ? { ...kept, range: wanted ? 1 : 0 } : {};
+    const known = widened(kept);
+    const range = known ? { ...known, range: wanted ? 1 : 0 } : {};
     const side = Math.min(MOST, Math.max(64, Math.round(canvas.clientWidth * (window.devicePixelRatio || 1))));
     const [head, bytes, at] = await getPicture("/api/image", { ...settings.request(), rows: side, columns: side, ...range });
     const pixels = new Uint8Array(bytes, at, head.rows * head.columns);
@@ -59,8 +80,9 @@ export function imagePicture({ frame, settings, again }) {
     }
     // The next image has the scale of this one, so that the server reads each element once.
     if (typeof head.min === "number" && !(hold.checked && kept)) kept = { low: head.min, high: head.max };
-    say(scale, `${value(head.low)} to ${value(head.high)}`, "soft");
-    canvas.setAttribute("aria-label", `an image of ${count(head.shape[0])} rows and ${count(head.shape[1])} columns, values ${value(head.low)} to ${value(head.high)}`);
+    const { low, high } = kept ?? head;
+    say(scale, `${value(low)} to ${value(high)}`, "soft");
+    canvas.setAttribute("aria-label", `an image of ${count(head.shape[0])} rows and ${count(head.shape[1])} columns, values ${value(low)} to ${value(high)}`);
     head.note = head.rows < head.shape[0] || head.columns < head.shape[1] ? `${head.rows} × ${head.columns} pixels are means` : "";
     return head;
   }

@@ -41,6 +41,8 @@ class Settings {
     this.slice = parameters.slice ?? defaultSlice(shape, this.kind);
     this.lock = parameters.lock === "1";
     this.paused = parameters.paused === "1";
+    this.colors = parameters.colors ?? ""; // of an image
+    this.scale = parameters.scale ?? ""; // that it keeps: "low,high"
     this.fixed = { segment: parameters.segment, layout: parameters.layout, view: parameters.view, as: parameters.as, field: parameters.field };
   }
 
@@ -51,7 +53,7 @@ class Settings {
 
   /** Writes the settings to the address, without a new entry in the history. */
   keep() {
-    const all = { ...this.fixed, kind: this.kind, rate: this.rate, slice: this.slice, lock: this.lock ? "1" : "", paused: this.paused ? "1" : "" };
+    const all = { ...this.fixed, kind: this.kind, rate: this.rate, slice: this.slice, lock: this.lock ? "1" : "", paused: this.paused ? "1" : "", colors: this.colors, scale: this.scale };
     const kept = Object.entries(all).filter(([, value]) => value !== undefined && value !== "");
     history.replaceState(null, "", `#/view?${new URLSearchParams(kept)}`);
   }
