@@ -276,6 +276,7 @@ void api_npy(const struct request *q, struct reply *reply)
     if (r == 0 && !request_hold(q, reply, look.view.nbytes))
         return;
     if (r == 0 && check) {
+        hold_end(q->held); /* the download follows at once */
         text_print(&reply->body, "{\"bytes\":%llu}\n", (unsigned long long)look.view.nbytes);
         return;
     }
