@@ -154,8 +154,7 @@ static ssize_t poll_for_reply(struct shmview_connection *c, struct reply *reply)
         return r;
     uint32_t ns = spin_begin(&c->spin);
     int64_t began = now_ns(), now = began, yielded = began;
-    long gave =
-        -1; /* spin_times_given() before the first yield of a thread with several processors */
+    long gave = -1; /* spin_times_given() before the first yield that is due */
     while (r == -EAGAIN && now - began < ns) {
         bool is_due = now - yielded > SPIN_YIELD_NS;
         if (is_due && gave < 0)
