@@ -270,6 +270,9 @@ def test_workers_are_killed_anywhere():
         children[victim].join()
         children[victim] = start()
         n_killed += 1
+    after = range(sent, sent + 60)
+    for n in after:
+        tasks.put((n, bytes([n % 256]) * sizes[n % len(sizes)]), timeout=3 * PATIENCE)
     tasks.join()
     for child in children:
         tasks.put(None)
@@ -278,8 +281,9 @@ def test_workers_are_killed_anywhere():
         assert child.exitcode == 0
     results.put(None)
     collector.join()
-    assert len(got) == len(set(got)) and set(got) <= set(range(sent))
+    assert len(got) == len(set(got)) and set(got) <= set(range(after.stop))
     assert permits.acquire(timeout=PATIENCE) and permits.acquire(timeout=PATIENCE)
-    assert len(got) >= sent - 3 * n_killed - 20
+    # A killed worker takes along what its thread has not sent yet: much, on a busy machine.
+    assert set(after) <= set(got)
     end(tasks)
     end(results)
