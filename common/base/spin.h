@@ -51,8 +51,9 @@ struct spin {
  * took_ns after its beginning; otherwise spin_missed(), also if it did not poll. ns is the result
  * of spin_begin(). An answer that took more than twice as long counts as missed.
  *
- * If looks is not 0 after spin_begin(), the caller must call sched_yield() after each look, or as
- * often as spin_looks() says; otherwise after each SPIN_YIELD_NS, if the poll may last longer. */
+ * If looks is not 0 after spin_begin(), the caller must call sched_yield() after each look, or
+ * after as many as spin_looks() returns; otherwise after each SPIN_YIELD_NS, if the poll may last
+ * longer. */
 uint32_t spin_begin(struct spin *spin);
 void spin_hit(struct spin *spin, uint32_t ns, int64_t took_ns);
 void spin_missed(struct spin *spin, uint32_t ns);
