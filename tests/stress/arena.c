@@ -93,16 +93,16 @@ bool party_begin(struct party *party, uint64_t reservation)
     return atomic_compare_exchange_strong(&party->state, &reservation, living);
 }
 
-bool party_doom(struct party *party)
+pid_t party_doom(struct party *party)
 {
     uint64_t state = atomic_load(&party->state);
     _Atomic int64_t *killed = &arena->killed_ns[incarnation_of(state) % INCARNATIONS_MAX];
     if ((state & 0xff) != PARTY_LIVING ||
         !atomic_compare_exchange_strong(&party->state, &state,
                                         (state & ~(uint64_t)0xff) | PARTY_DOOMED))
-        return false;
+        return 0;
     atomic_store(killed, now_ns());
-    return true;
+    return (pid_t)(state >> 40);
 }
 
 bool party_end(pid_t pid)

@@ -147,8 +147,9 @@ void party_unreserve(struct party *party, uint64_t reservation);
 /* Called in the new process, which is living from here on. Returns false if the process that
  * reserved the party has died since: then another process may have the party. */
 bool party_begin(struct party *party, uint64_t reservation);
-/* Marks the party as about to die now. Returns false if it is not living. */
-bool party_doom(struct party *party);
+/* Marks the party as about to die now. Returns the pid of its process, or 0 if it is not living.
+ * A pid read from the state before could be that of the process that reserved the party. */
+pid_t party_doom(struct party *party);
 /* The process with that pid was reaped: frees its own party and those that it reserved. Returns
  * false if it had no party. */
 bool party_end(pid_t pid);

@@ -109,8 +109,8 @@ static bool is_empty(void)
 
 static void kill_party(struct party *party)
 {
-    pid_t pid = party_pid(party);
-    if (party_doom(party))
+    pid_t pid = party_doom(party);
+    if (pid)
         kill(pid, SIGKILL);
 }
 

@@ -45,11 +45,12 @@ static void stall(struct party *party, int thread, int64_t waited,
                   const struct shmview_segment *segment)
 {
     char what[100];
-    pid_t pid = party_pid(party);
-    snprintf(what, sizeof what, "pid %d thread %d waits for %.2f s, last at %s", pid, thread,
-             (double)waited / 1e9, place_name(atomic_load(&party->actors[thread].at)));
+    pid_t pid;
+    snprintf(what, sizeof what, "pid %d thread %d waits for %.2f s, last at %s", party_pid(party),
+             thread, (double)waited / 1e9, place_name(atomic_load(&party->actors[thread].at)));
     watch_tell(segment, what);
-    if (party_doom(party))
+    pid = party_doom(party);
+    if (pid)
         kill(pid, SIGKILL);
 }
 
