@@ -6,7 +6,6 @@
 #include <shmview/shmview.h>
 
 #include "integration/memory_group.h"
-#include "support/child.h"
 #include "support/client.h"
 #include "support/daemon.h"
 #include "support/raw.h"
@@ -100,7 +99,6 @@ START_TEST(the_group_of_the_client_is_charged)
         leave_group();
     }
     daemon_stop(&d);
-    process_await_none();
 }
 END_TEST
 

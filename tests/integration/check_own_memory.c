@@ -169,7 +169,6 @@ static void serve(struct child *me, struct daemon *shared, int n_restarts)
         child_pause(me);
     }
     daemon_stop(&mine);
-    process_await_none();
 }
 
 static void host(struct child *me, void *shared)

@@ -16,7 +16,6 @@
 #include <shmview/stats.h>
 
 #include "support/await.h"
-#include "support/child.h"
 #include "support/client.h"
 #include "support/daemon.h"
 #include "support/suite.h"
@@ -37,7 +36,6 @@ static void end(void)
 {
     OK(shmview_disconnect(conn));
     daemon_stop(&d);
-    process_await_none(); /* its keeper ends, too */
 }
 
 /* Mounts a /dev/shm for this test alone. Returns whether that is possible. */

@@ -59,7 +59,6 @@ static void end(void)
     AWAIT(backing_objects(d.pid) == 0); /* the memory of every segment was given back */
     OK(shmview_disconnect(conn));
     daemon_stop(&d);
-    process_await_none(); /* its keeper ends, too */
 }
 
 /* --- A hostile client ----------------------------------------------------- */

@@ -52,7 +52,6 @@ static inline void end(void)
 {
     OK(shmview_disconnect(conn));
     daemon_stop(&d);
-    process_await_none(); /* its keeper ends, too */
 }
 
 static inline uint32_t frozen(const char *name)

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "support/await.h"
-#include "support/child.h"
 #include "support/client.h"
 #include "support/daemon.h"
 #include "support/raw.h"
@@ -53,7 +52,6 @@ static inline void end(void)
 {
     OK(shmview_disconnect(conn));
     daemon_stop(&d);
-    process_await_none();
 }
 
 /* Memory as it should be, but for what the arguments change. */
