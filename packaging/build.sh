@@ -4,13 +4,20 @@
 # system that has the tool but other names of packages, such as Debian, DEPENDENCIES=ignore leaves the check out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+case ${1:-} in
+rpm | pkg) ;;
+*)
+    echo "usage: build.sh rpm|pkg" >&2
+    exit 2
+    ;;
+esac
 version=$(sed -n 's/^#define SHMVIEW_VERSION_[A-Z]* *//p' include/shmview/shmview.h | paste -sd .)
-out=$PWD/build/${1:?usage: build.sh rpm|pkg}
+out=$PWD/build/$1
 archive=shmview-$version.src.tar.gz
 rm -rf "$out"
 mkdir -p "$out"
 git archive --format=tar.gz --prefix="shmview-$version/" -o "$out/$archive" HEAD
-SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) tools/uplot.sh "$out/uplot.tar.gz"
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) tools/uplot.sh "$out/uplot-$(tools/uplot.sh --version).tar.gz"
 ignore=${DEPENDENCIES:-}
 
 case $1 in
@@ -28,10 +35,6 @@ pkg)
         chown -R 65534:65534 "$out"
     fi
     (cd "$out" && "${as_user[@]}" makepkg -f ${ignore:+-d}) > "$out/build.log" 2>&1 || { tail -40 "$out/build.log" >&2; exit 1; }
-    ;;
-*)
-    echo "usage: build.sh rpm|pkg" >&2
-    exit 2
     ;;
 esac
 find "$out" -name '*.rpm' -o -name '*.pkg.tar*'

@@ -17,7 +17,7 @@ import uuid
 import zipfile
 
 LICENCE = "Apache-2.0"
-UPLOT_ARCHIVES = "uplot.tar.gz", ".orig-uplot.tar.gz"
+UPLOT_ARCHIVE = re.compile(r"(uplot-|.*\.orig-uplot\.)[0-9.]*tar\.gz")
 SUPPLIER = "Organization: the authors of shmview"
 
 
@@ -39,7 +39,7 @@ def released(path, version):
     with open(path, "rb") as file:
         digest = hashlib.sha256(file.read()).hexdigest()
     checksums = [{"algorithm": "SHA256", "checksumValue": digest}]
-    if path.endswith(UPLOT_ARCHIVES):
+    if UPLOT_ARCHIVE.fullmatch(path):
         return uplot(path, path, packageFileName=path, checksums=checksums)
     declared = f"{LICENCE} AND MIT" if path.startswith("shmview-web_") else LICENCE
     # A wheel has libraries with licences of their own.
@@ -110,9 +110,9 @@ def main():
             lean(made["SPDXID"], "CONTAINS", name)
         for name in needed(path, own) if path.endswith(".deb") else ():
             lean(made["SPDXID"], "DEPENDS_ON", name)
-        if path.endswith(UPLOT_ARCHIVES):
+        if UPLOT_ARCHIVE.fullmatch(path):
             foreign["uplot"] = uplot(path, "uplot")
-        if path.endswith(UPLOT_ARCHIVES) or path.startswith("shmview-web_"):
+        if UPLOT_ARCHIVE.fullmatch(path) or path.startswith("shmview-web_"):
             relate(made["SPDXID"], "CONTAINS", identifier("Package", "uplot"))
     packages += [foreign[name] for name in sorted(foreign)]
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(int(os.environ["SOURCE_DATE_EPOCH"])))

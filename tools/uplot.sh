@@ -1,17 +1,23 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# uplot.sh [--installed | ARCHIVE]: prints the folder of uPlot's npm package. If the tree has none, npm installs it into
+# uplot.sh [--installed | --version | ARCHIVE]: prints the folder of uPlot's npm package. If the tree has none, npm installs it into
 # web/node_modules by the version and checksum of web/package-lock.json, or with --installed the script fails. With
 # ARCHIVE, writes the package as a tar.gz of the folder uplot instead, whose bytes depend on those of the files and on
-# $SOURCE_DATE_EPOCH only.
+# $SOURCE_DATE_EPOCH only. --version prints the version that the tree requires, and installs nothing.
 set -euo pipefail
 installed=""
 archive=""
+version=""
 case ${1:-} in
 --installed) installed=yes ;;
+--version) version=yes ;;
 ?*) archive=$(realpath "$1") ;;
 esac
 cd "$(dirname "$0")/.."
+if [ -n "$version" ]; then
+    sed -n 's/^ *"uplot": "\(.*\)"$/\1/p' web/package.json
+    exit 0
+fi
 
 folder=$PWD/web/node_modules/uplot
 if ! cmp -s web/package-lock.json web/node_modules/.installed; then

@@ -91,8 +91,9 @@ done
 # A release builds them from an archive, where git cannot list the files: the source package has the same files.
 dpkg-source --no-check -x "$scratch"/built/*.dsc "$scratch/archive" > "$scratch/log"
 GIT_CEILING_DIRECTORIES=$scratch "$scratch/archive/tools/deb.sh" --source "$scratch/again"
-for part in -1.debian.tar.xz .orig.tar.gz; do
-    diff <(tar -tf "$scratch/built/shmview_$version$part" | sort) <(tar -tf "$scratch/again/shmview_$version$part" | sort) ||
+revision=$(dpkg-parsechangelog -l "$source/debian/changelog" -S Version)
+for part in "$revision.debian.tar.xz" "$version.orig.tar.gz"; do
+    diff <(tar -tf "$scratch/built/shmview_$part" | sort) <(tar -tf "$scratch/again/shmview_$part" | sort) ||
         die "the source package of an archive has other files"
 done
 cmp "$scratch"/{built,again}/"shmview_$version.orig-uplot.tar.gz"

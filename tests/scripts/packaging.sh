@@ -12,8 +12,9 @@ expect packaging/rpm/shmview.spec "Version: $version"
 expect packaging/arch/PKGBUILD "pkgver=$version"
 # tools/release.sh replaces this line.
 expect packaging/arch/PKGBUILD 'sha256sums=(SKIP SKIP)'
-uplot=$(sed -n 's/^ *"uplot": "\(.*\)"$/\1/p' web/package.json)
-expect packaging/rpm/shmview.spec "Provides: bundled(js-uplot) = $uplot"
+uplot=$(tools/uplot.sh --version)
+expect packaging/rpm/shmview.spec "%global uplot $uplot"
+expect packaging/arch/PKGBUILD "_uplot=$uplot"
 mapfile -t programs < <(grep -o '/programs/[a-z.]*' packaging/container/compose.yaml | sed 's|/programs/||')
 for name in "${programs[@]}"; do
     [ -e "packaging/container/$name" ] || { echo "compose.yaml: no $name" >&2; wrong=1; }
