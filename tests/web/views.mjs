@@ -66,6 +66,12 @@ export const viewTests = ({ open, expectText, VIEW }) => ({
     await again.locator("canvas[aria-label*='values 0 to 100']").waitFor();
     assert.doesNotMatch(again.url(), /scale=/);
     ctl("set", "data/l:m[0,1]", "0");
+    await again.locator("canvas[aria-label*='values 0 to 0']").waitFor();
+    await again.getByLabel("keep the scale").check();
+    const single = await open(await again.evaluate(() => location.hash));
+    await single.locator("canvas[aria-label*='values 0 to 0']").waitFor();
+    assert.equal(await single.getByLabel("keep the scale").isChecked(), true);
+    await single.close();
     await again.close();
   },
 

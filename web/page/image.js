@@ -32,7 +32,7 @@ function palette(name) {
 /** Reads "low,high" as {low, high}, or null. */
 function readScale(text) {
   const [low, high] = text.split(",").map(Number);
-  return low < high ? { low, high } : null;
+  return low <= high ? { low, high } : null;
 }
 
 /** A scale that is no single value, or null: the server needs two ends. */
