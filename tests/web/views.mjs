@@ -128,6 +128,12 @@ export const viewTests = ({ open, expectText, VIEW }) => ({
     assert.ok(page.url().endsWith(`slice=${encodeURIComponent(slice)}`), page.url());
     await over.dblclick();
     await page.locator("canvas[aria-label*='a line of 1,000 elements']").waitFor();
+    await page.getByLabel("Slice").fill("-600:-100");
+    await page.keyboard.press("Enter");
+    await page.locator("canvas[aria-label*='a line of 500 elements from 0 to 5']").waitFor();
+    await page.mouse.move(Math.ceil(box.x + (100 / 499) * box.width), box.y + 20);
+    await expectText(page, ".legend", /Element:?\s*500/);
+    await expectText(page, ".legend", /Value:?\s*5/);
     ctl("set", "data/a[500]", "0");
     await page.close();
   },

@@ -34,7 +34,7 @@ export function linePicture({ frame, settings, choose }) {
   const chart = new Chart(frame);
   let [low, high, next] = [new Float64Array(0), new Float64Array(0), 0];
   let slice = settings.slice; // of low and high
-  let at = null; // lineOf(slice)
+  let at = null; // lineOf() it
   let unit = 1; // of the values that uPlot has
   let n = 0;
 
@@ -108,7 +108,7 @@ export function linePicture({ frame, settings, choose }) {
     }
     next = head.columns ? (head.first + head.read) % head.columns : 0;
     const turns = head.read ? Math.ceil(head.columns / head.read) : 0;
-    [n, at] = [head.n, lineOf(slice)];
+    [n, at] = [head.n, lineOf(slice, settings.shape)];
     const isExact = n === head.columns;
     await chart.draw(`${isExact} ${at !== null}`, () => options(isExact), data(isExact), label());
     head.note = turns > 1 ? `each part is read again every ${duration((turns * 1e6) / settings.rate)}` : "";
