@@ -30,9 +30,10 @@ if ! tests "$skipped"; then
 fi
 grep -h 'tests passed\|(Failed)\|(Timeout)' $build/tests.log >&2 || true
 # Without those objects that are compiled twice from one source.
-gcovr --root . --object-directory $build --filter '(daemon|client|common|cli|bindings)/' \
-    --exclude-directories '.*kernels_avx2.*' --exclude-unreachable-branches --exclude-throw-branches \
-    --gcov-ignore-parse-errors --json-summary $build/summary.json $build/{daemon,client,common,cli,bindings} \
+gcovr --root . --object-directory $build --filter '(daemon|client|common|cli|web|mpi|bindings)/' \
+    --exclude 'mpi/(bench|examples|tests)/' --exclude-directories '.*kernels_avx2.*' --exclude-unreachable-branches \
+    --exclude-throw-branches --gcov-ignore-parse-errors --json-summary $build/summary.json \
+    $build/{daemon,client,common,cli,web,mpi,bindings} \
     > $build/gcovr.log 2>&1 || { tail $build/gcovr.log >&2; exit 1; }
 python3 - $build/summary.json << 'PYTHON'
 import json, sys
