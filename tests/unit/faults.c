@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -30,6 +31,9 @@ static const char *failed_name = "";
 static const char *hook_name;
 static void (*hook_run)(void);
 static _Thread_local bool spared;
+static struct {
+    const char *path, *text;
+} files[8];
 
 void faults_begin(unsigned classes, unsigned n)
 {
@@ -42,7 +46,7 @@ void faults_begin(unsigned classes, unsigned n)
 
 void faults_begin_call(const char *name, unsigned n, int error_number, bool forever)
 {
-    faults_begin(FAULTS_MEMORY | FAULTS_SYSTEM | FAULTS_STORE, n);
+    faults_begin(FAULTS_MEMORY | FAULTS_SYSTEM | FAULTS_STORE | FAULTS_THREAD, n);
     armed_name = name;
     armed_errno = error_number;
     armed_forever = forever;
@@ -146,9 +150,38 @@ FAULT(FAULTS_SYSTEM, void *, MAP_FAILED, mmap,
       (void *p, size_t n, int protection, int flags, int fd, off_t at),
       (p, n, protection, flags, fd, at))
 FAULT(FAULTS_SYSTEM, DIR *, NULL, opendir, (const char *path), (path))
-FAULT(FAULTS_SYSTEM, FILE *, NULL, fopen, (const char *path, const char *mode), (path, mode))
-/* it returns the error instead of setting errno */
+/* these return the error instead of setting errno */
 FAULT(FAULTS_SYSTEM, int, armed_errno, posix_fallocate, (int fd, off_t at, off_t n), (fd, at, n))
+FAULT(FAULTS_THREAD, int, armed_errno, pthread_create,
+      (pthread_t * thread, const pthread_attr_t *attributes, void *(*run)(void *), void *arg),
+      (thread, attributes, run, arg))
+
+void faults_file(const char *path, const char *text)
+{
+    size_t i = 0;
+    while (files[i].path && strcmp(files[i].path, path) != 0)
+        if (++i == sizeof files / sizeof files[0])
+            abort();
+    files[i].path = path;
+    files[i].text = text;
+}
+
+FILE *__real_fopen(const char *path, const char *mode);
+FILE *__wrap_fopen(const char *path, const char *mode);
+FILE *__wrap_fopen(const char *path, const char *mode)
+{
+    if (faults_fail(FAULTS_SYSTEM, "fopen"))
+        return NULL;
+    for (size_t i = 0; i < sizeof files / sizeof files[0] && files[i].path; i++) {
+        const char *text = files[i].text;
+        if (strcmp(files[i].path, path) != 0)
+            continue;
+        if (text && text[0])
+            return fmemopen((char *)(uintptr_t)text, strlen(text), "r");
+        return __real_fopen(text ? "/dev/null" : "/nowhere", mode);
+    }
+    return __real_fopen(path, mode);
+}
 
 int __real_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...);

@@ -15,6 +15,7 @@
 #define FAULTS_MEMORY 1u /* malloc, calloc, realloc, aligned_alloc, strdup: NULL */
 #define FAULTS_SYSTEM 2u /* calls that open, query or map: -1 with errno */
 #define FAULTS_STORE  4u /* calls of LMDB, in a test with faults_store.h: the errno */
+#define FAULTS_THREAD 8u /* pthread_create: the errno of FAULTS_SYSTEM */
 
 /* Lets the n-th call (from 1) of these classes fail. */
 void faults_begin(unsigned classes, unsigned n);
@@ -29,6 +30,10 @@ void faults_errno(int error_number);
 /* Runs hook once, right before the next call of the named function, in place of another process
  * that acts at that moment. */
 void faults_hook(const char *name, void (*hook)(void));
+
+/* Lets fopen() for reading find this text at path from now on, in place of a file of the kernel;
+ * NULL: there is no such file. Both strings are borrowed. For up to 8 paths. */
+void faults_file(const char *path, const char *text);
 
 /* Exempts the calling thread, because it is not code under test: none of its calls fails. */
 void faults_spare_thread(void);
