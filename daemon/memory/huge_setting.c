@@ -30,9 +30,9 @@ uint64_t huge_pool_free(void)
     return (n + (more > added ? more - added : 0)) << 21;
 }
 
-/* Returns whether the setting in brackets, "always within_size [advise] never", allows huge pages
- * where a mapping is advised. */
-static bool setting_allows(void)
+/* Reads the word in brackets, "always within_size [advise] never deny force"; "" if there is none.
+ */
+static void read_setting(char ret[16])
 {
     char line[128] = "";
     FILE *f = fopen(SETTING, "re");
@@ -41,7 +41,8 @@ static bool setting_allows(void)
     if (f)
         fclose(f);
     const char *word = strchr(line, '[');
-    return word && strncmp(word, "[never]", 7) != 0 && strncmp(word, "[deny]", 6) != 0;
+    if (!word || sscanf(word, "[%15[a-z_]]", ret) != 1)
+        ret[0] = '\0';
 }
 
 /* Returns whether the mount with this device has an option huge= other than never. */
@@ -63,8 +64,16 @@ static bool mount_allows(dev_t device)
 
 bool huge_is_allowed(int fd, bool is_memfd)
 {
+    char setting[16];
     struct stat st;
-    return is_memfd ? setting_allows() : fstat(fd, &st) == 0 && mount_allows(st.st_dev);
+    read_setting(setting);
+    if (strcmp(setting, "deny") == 0)
+        return false;
+    if (strcmp(setting, "force") == 0)
+        return true;
+    if (is_memfd)
+        return setting[0] && strcmp(setting, "never") != 0;
+    return fstat(fd, &st) == 0 && mount_allows(st.st_dev);
 }
 
 uint64_t huge_mapped(const void *at, size_t bytes)

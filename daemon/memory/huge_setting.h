@@ -13,7 +13,8 @@
 uint64_t huge_pool_free(void);
 
 /* Whether advice gets transparent huge pages for an object: for a memfd by the kernel's setting of
- * shmem_enabled, for a file by the option huge= of its mount. */
+ * shmem_enabled, for a file by the option huge= of its mount. The settings deny and force apply to
+ * files, too, and override the option. */
 bool huge_is_allowed(int fd, bool is_memfd);
 
 /* How many bytes of [at, at + bytes) are mapped by huge pages. at begins a mapping of this
