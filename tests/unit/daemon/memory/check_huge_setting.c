@@ -91,6 +91,7 @@ START_TEST(setting_that_cannot_be_read)
     ck_assert(!memfd_allowed(NULL));
     ck_assert(!memfd_allowed(""));
     ck_assert(!memfd_allowed("always within_size advise never deny force\n"));
+    ck_assert(!memfd_allowed("[]\n"));
 }
 END_TEST
 
@@ -135,7 +136,8 @@ END_TEST
 START_TEST(option_of_other_mounts)
 {
     faults_file(SETTING, ordinary);
-    ck_assert(!file_allowed("30 22 1#1 / /dev/shm rw - tmpfs tmpfs rw,huge=always"));
+    ck_assert(!file_allowed("30 22 1# / /dev/shm rw - tmpfs tmpfs rw,huge=always"));
+    ck_assert(!file_allowed("30 22 #1 / /dev/shm rw - tmpfs tmpfs rw,huge=always"));
     ck_assert(!file_allowed("30 22 # / /huge=always rw - tmpfs tmpfs rw"));
     ck_assert(!file_allowed("30 22 # / /dev/shm rw,huge=always"));
 }
@@ -192,6 +194,7 @@ START_TEST(huge_pages_of_a_mapping)
     ck_assert_uint_eq(huge_mapped(at, 7 << 20), 3 * HUGE);
     ck_assert_uint_eq(huge_mapped(at, 4 << 20), 2 * HUGE);
     ck_assert_uint_eq(huge_mapped(at - HUGE, 2 << 20), HUGE);
+    ck_assert_uint_eq(huge_mapped(at, 3 << 20), 0); /* a mapping that extends beyond the range */
     ck_assert_uint_eq(huge_mapped(at + (8 << 20), 4096), 0);
 }
 END_TEST
