@@ -1,94 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks pool.c with objects that are only counted. */
+/* Checks pool.c with objects that are only counted: demand, limits and sizes. */
 #include "unit/unit.h"
 
-#include <stdatomic.h>
-
-#include "common/base/util.h"
 #include "daemon/memory/object.h"
 #include "daemon/memory/pool.h"
-
-#define BYTES 8192
-
-static uv_loop_t loop;
-static atomic_uint n_made, n_unmade;
-static atomic_bool fails, waits;
-
-/* The first loop of a process opens a pipe that libuv keeps. */
-__attribute__((constructor)) static void warm_up(void)
-{
-    uv_loop_init(&loop);
-    uv_loop_close(&loop);
-}
-
-static int make(struct pool_object *object, uint64_t bytes)
-{
-    object_unpromise(OBJECT_FILE, bytes);
-    while (waits)
-        usleep(100);
-    if (fails)
-        return -EIO;
-    object->inode = object->number + 1000;
-    n_made++;
-    return 0;
-}
-
-static void unmake(const struct pool_object *object)
-{
-    ck_assert_uint_eq(object->inode, object->number + 1000);
-    n_unmade++;
-}
-
-static const struct pool_maker maker = {.make = make, .unmake = unmake};
-
-static void begin(uint64_t limit, unsigned most)
-{
-    ck_assert_int_eq(uv_loop_init(&loop), 0);
-    ck_assert_int_eq(pool_init(&loop, &maker, most), 0);
-    pool_limit(limit);
-}
-
-/* Every thing must have been given to somebody or unmade. */
-static void end(unsigned n_taken)
-{
-    pool_stop();
-    uv_run(&loop, UV_RUN_DEFAULT);
-    ck_assert_int_eq(uv_loop_close(&loop), 0);
-    ck_assert_uint_eq(pool_bytes(), 0);
-    ck_assert_uint_eq(n_made, n_unmade + n_taken);
-}
-
-/* Runs the loop until the pool has n objects, or fails after 20 s. */
-static void await(unsigned n)
-{
-    int64_t until = now_ns() + 20000000000;
-    while (pool_bytes() != (uint64_t)n * BYTES && now_ns() < until)
-        uv_run(&loop, UV_RUN_NOWAIT);
-    ck_assert_uint_eq(pool_bytes(), (uint64_t)n * BYTES);
-}
-
-static void await_least(unsigned n)
-{
-    int64_t until = now_ns() + 20000000000;
-    while (pool_bytes() < (uint64_t)n * BYTES && now_ns() < until)
-        uv_run(&loop, UV_RUN_NOWAIT);
-    ck_assert_uint_ge(pool_bytes(), (uint64_t)n * BYTES);
-}
-
-static void run_a_while(void)
-{
-    for (int64_t until = now_ns() + 30000000; now_ns() < until;)
-        uv_run(&loop, UV_RUN_NOWAIT);
-}
-
-/* Nothing is made until all are wanted. */
-static void want(unsigned n)
-{
-    waits = true;
-    for (unsigned i = 0; i < n; i++)
-        ck_assert_ptr_null(pool_take(BYTES));
-    waits = false;
-}
+#include "unit/faults.h"
+#include "unit/pooled.h"
 
 START_TEST(what_was_wanted_again)
 {
@@ -215,6 +132,69 @@ START_TEST(failing)
 }
 END_TEST
 
+/* --- Sizes --------------------------------------------------------------- */
+
+#define SIZES 16 /* how many the pool knows */
+
+static uint64_t size_of(unsigned i)
+{
+    return (uint64_t)(i + 1) * 4096;
+}
+
+/* While it has objects of as many sizes as it knows, another size gets none. */
+START_TEST(too_many_sizes)
+{
+    uint64_t bytes = 0;
+    begin(64 << 20, 100);
+    for (unsigned i = 0; i < SIZES; i++) {
+        want_of(2, size_of(i));
+        await_bytes(bytes += 2 * size_of(i));
+    }
+    want_of(5, size_of(SIZES));
+    run_a_while();
+    ck_assert_uint_eq(most_bytes, size_of(SIZES - 1));
+    /* one that a creation has not used is removed, because there is no place for it */
+    struct pool_object *object = calloc(1, sizeof *object);
+    object->inode = 1000;
+    n_made++;
+    unsigned n_before = n_unmade;
+    pool_give_back(size_of(SIZES), object);
+    ck_assert_uint_eq(n_unmade, n_before + 1);
+    object = pool_take(size_of(0));
+    ck_assert_ptr_nonnull(object);
+    free(object);
+    end(1);
+}
+END_TEST
+
+/* The size that was wanted longest ago is forgotten for a new one. */
+START_TEST(sizes_that_were_wanted_last)
+{
+    begin(64 << 20, 100);
+    for (unsigned i = 0; i <= SIZES; i++)
+        want_of(1, size_of(i));
+    want_of(1, size_of(0)); /* as if for the first time; it replaces the second size */
+    run_a_while();
+    ck_assert_uint_eq(n_made, 0);
+    end(0);
+}
+END_TEST
+
+/* An object that is larger than what one job makes has a job of its own. */
+START_TEST(large_ones)
+{
+    const uint64_t bytes = (uint64_t)16 << 20;
+    faults_file("/proc/meminfo", PLENTY);
+    faults_begin_call("statvfs", 1, ENOSYS, true); /* /dev/shm has no limit */
+    begin(8 * bytes, 100);
+    want_of(3, bytes);
+    await_bytes(3 * bytes);
+    faults_end();
+    end(0);
+}
+END_TEST
+
 UNIT_MAIN("pool", UNIT_TEST(what_was_wanted_again), UNIT_TEST(given_back),
           UNIT_TEST(bounded_by_bytes), UNIT_TEST(bounded_by_number), UNIT_TEST(nothing_large),
-          UNIT_TEST(no_pool), UNIT_TEST(drained), UNIT_TEST(forgotten), UNIT_TEST(failing))
+          UNIT_TEST(no_pool), UNIT_TEST(drained), UNIT_TEST(forgotten), UNIT_TEST(failing),
+          UNIT_TEST(too_many_sizes), UNIT_TEST(sizes_that_were_wanted_last), UNIT_TEST(large_ones))
