@@ -2,6 +2,7 @@
 /* Checks pool.c with objects that are only counted: demand, limits and sizes. */
 #include "unit/unit.h"
 
+#include "common/base/util.h"
 #include "daemon/memory/object.h"
 #include "daemon/memory/pool.h"
 #include "unit/faults.h"
@@ -170,12 +171,16 @@ END_TEST
 /* The size that was wanted longest ago is forgotten for a new one. */
 START_TEST(sizes_that_were_wanted_last)
 {
+    int64_t until = now_ns() + 900000000;
     begin(64 << 20, 100);
     for (unsigned i = 0; i <= SIZES; i++)
         want_of(1, size_of(i));
     want_of(1, size_of(0)); /* as if for the first time; it replaces the second size */
     run_a_while();
     ck_assert_uint_eq(n_made, 0);
+    want_of(1, size_of(2)); /* for the second time; not if a second has passed */
+    if (now_ns() < until)
+        await_bytes(2 * size_of(2));
     end(0);
 }
 END_TEST

@@ -114,6 +114,7 @@ START_TEST(no_descriptors)
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
     pool_limit(1 << 20);
     ck_assert_ptr_null(pool_take(BYTES));
+    ck_assert_uint_eq(pool_figures().n_misses, 0);
     end(0);
 }
 END_TEST
