@@ -28,6 +28,9 @@
 /* How long no keeper is started after one could not be started, because each attempt takes the
  * caller some milliseconds. */
 #define START_PAUSE_NS 1000000000
+/* How often the next daemon looks for a keeper that has closed the connection. One look can find a
+ * keeper that is about to end. */
+#define LOOKS 3
 
 static enum {
     NOWHERE,
@@ -86,16 +89,34 @@ void keeping_report(void)
 
 /* --- The keeper ----------------------------------------------------------- */
 
-/* Connects to the keeper. Returns a descriptor, or -errno; -EPERM if it is another user's. */
+/* Connects to the keeper. Returns a descriptor, or -errno; -EAGAIN if the keeper hangs, and other
+ * connections fill its queue; -EPERM if it is another user's. */
 static int reach(void)
 {
     CLEANUP_FD int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     struct timeval wait = {.tv_sec = KEEPER_WAIT_S};
-    if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof address))
+    if (fd < 0)
         return -errno;
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait); /* also of connect() */
+    while (connect(fd, (const struct sockaddr *)&address, sizeof address))
+        if (errno != EINTR)
+            return -errno;
     return keeper_is_own(fd) ? steal_fd(&fd) : -EPERM;
+}
+
+/* Whether the error of reach() shows nothing about the keeper, so that a later attempt may find
+ * it. */
+static bool is_passing(int error)
+{
+    return error == -EMFILE || error == -ENFILE || error == -ENOMEM || error == -ENOBUFS ||
+           error == -EAGAIN;
+}
+
+/* Whether the error is that the keeper has closed the connection. */
+static bool is_end(int error)
+{
+    return error == -EPIPE || error == -ECONNRESET || error == -ENOTCONN;
 }
 
 /* Reads up to READY, and passes descriptors to take(). Returns 0 or -errno. */
@@ -109,7 +130,35 @@ static int read_held(int fd, int (*take)(int fd, uint64_t number))
         if (error)
             return error;
     }
+    if (r == 0 && message.kind != KEEPER_READY) {
+        close_fdp(&object);
+        r = -EPROTO;
+    }
     return r;
+}
+
+static int take_none(int fd, uint64_t number)
+{
+    (void)number;
+    close(fd);
+    return 0;
+}
+
+/* Returns whether a keeper that has closed the connection has ended. One that could not send, for
+ * example because it lacked memory, closes it too, and still holds all objects. */
+static bool is_gone(void)
+{
+    struct keeper_message message;
+    int r = -EPIPE, object;
+    for (int i = 0; i < LOOKS && is_end(r); i++) {
+        CLEANUP_FD int fd = reach();
+        r = fd < 0 ? fd : keeper_receive(fd, &message, &object);
+        if (fd < 0)
+            return !is_passing(fd);
+        if (r == 0)
+            close_fdp(&object);
+    }
+    return false;
 }
 
 /* Runs the program of this process as a keeper with the listening socket as its standard input, and
@@ -143,13 +192,6 @@ static int spawn(int listener)
         if (errno != EINTR)
             return -errno;
     return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -ECHILD;
-}
-
-static int take_none(int fd, uint64_t number)
-{
-    (void)number;
-    close(fd);
-    return 0;
 }
 
 /* Starts a keeper in place of one that has ended, and connects to it. Returns 0 or -errno. */
@@ -196,7 +238,7 @@ static int tell(enum keeper_kind kind, uint64_t number, int fd, int ms)
     int r = keeper_send(keeper, kind, number, fd, MSG_DONTWAIT);
     if (r == -EAGAIN && ms && poll(&p, 1, ms) > 0)
         r = keeper_send(keeper, kind, number, fd, MSG_DONTWAIT);
-    if (r == -EPIPE || r == -ECONNRESET || r == -ENOTCONN)
+    if (is_end(r))
         lose_keeper();
     return r;
 }
@@ -218,19 +260,38 @@ static int offer_keeper(int fd, uint64_t number, int ms)
 
 /* --- Both ----------------------------------------------------------------- */
 
+/* Takes over from the keeper. Returns 0 or -errno. */
+static int recover_kept(int (*take)(int fd, uint64_t number))
+{
+    CLEANUP_FD int fd = reach();
+    if (fd == -ECONNREFUSED)
+        unlink(address.sun_path); /* of a keeper that has ended */
+    if (fd < 0)
+        return is_passing(fd) ? fd : 0;
+    /* take() may forget objects, and so may close this one. What the keeper has sent stays in fd */
+    keeper = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (keeper < 0)
+        return -errno;
+    was_started = true;
+    int r = read_held(fd, take);
+    if (is_end(r) && is_gone()) {
+        unlink(address.sun_path);
+        lose_keeper();
+        r = 0;
+    }
+    return r;
+}
+
 int keeping_recover(int (*take)(int fd, uint64_t number))
 {
-    if (place == MANAGER)
-        return notify_each_stored(take);
-    keeper = place == KEEPER ? reach() : -ENOENT;
-    if (keeper == -ECONNREFUSED)
-        unlink(address.sun_path); /* of a keeper that has ended */
-    if (keeper < 0)
-        return keeper == -EMFILE || keeper == -ENFILE || keeper == -ENOMEM ? keeper : 0;
-    int r = read_held(keeper, take);
-    was_started = r == 0;
-    if (r)
+    if (place != KEEPER)
+        return place == MANAGER ? notify_each_stored(take) : 0;
+    int r = recover_kept(take);
+    if (r) { /* the keeper stays as it is for a later daemon */
         close_fdp(&keeper);
+        n_kept = 0;
+        was_started = has_lost = false;
+    }
     return r;
 }
 

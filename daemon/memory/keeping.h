@@ -15,7 +15,9 @@ void keeping_init(const char *socket);
 
 /* Calls take() with each descriptor that was kept, which take() then owns, and its number. Blocks
  * until the keeper has sent all of them, some seconds at most if it hangs. Loop only, once.
- * take() and this function return 0 or -errno. */
+ * take() and this function return 0 or -errno: then the place still holds all for a later daemon.
+ * If the keeper ends before it has sent all, this function returns 0 after what came, because
+ * nothing else can come; keeping_has_lost() returns true then. */
 int keeping_recover(int (*take)(int fd, uint64_t number));
 
 /* Keep a copy of the descriptor under a number that no other object has, and drop it again. The
