@@ -205,6 +205,7 @@ static int start(void)
         return -errno;
     CLEANUP_FD int fd = reach(); /* first, because a keeper without a daemon ends */
     int r = fd < 0 ? fd : spawn(listener);
+    close_fdp(&listener); /* so that the end of the keeper ends the connection */
     if (r == 0)
         r = read_held(fd, take_none);
     if (r == 0)
