@@ -45,7 +45,7 @@ int keeper_receive(int socket, struct keeper_message *ret, int *ret_fd)
     struct msghdr m = {.msg_iov = &iov,
                        .msg_iovlen = 1,
                        .msg_control = control.bytes,
-                       .msg_controllen = sizeof control.bytes};
+                       .msg_controllen = CMSG_LEN(sizeof(int))}; /* no room for two */
     ssize_t n;
     do
         n = recvmsg(socket, &m, MSG_CMSG_CLOEXEC);
