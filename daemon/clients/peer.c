@@ -80,7 +80,8 @@ uint64_t peer_birth(int pidfd, pid_t pid)
     errno = ESRCH;
     uint64_t birth = stat_field(pid, STAT_START);
     if (birth == 0) {
-        if (errno == ENOENT || errno == EACCES || errno == EPERM)
+        /* sscanf() sets errno to 0 if the file has no such field */
+        if (errno == 0 || errno == ENOENT || errno == EACCES || errno == EPERM)
             errno = ESRCH;
         return 0;
     }
