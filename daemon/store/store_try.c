@@ -31,7 +31,8 @@ struct keys {
 };
 
 /* The state of a trial. Steps return false if the file is bad; or if is_short, because there was no
- * memory. Nothing is freed, because the process ends afterwards. */
+ * memory for something of a fixed size. What a change needs depends on the file, so there ENOMEM is
+ * no excuse. Nothing is freed, because the process ends afterwards. */
 struct trial {
     MDB_env *env;
     size_t page_bytes;
@@ -76,9 +77,10 @@ static bool read_table(struct trial *t, MDB_txn *txn, MDB_dbi dbi, size_t key_by
     MDB_val key, value, last = {0};
     MDB_stat stat;
     size_t n = 0;
-    if (mdb_cursor_open(txn, dbi, &cursor))
+    int r = mdb_cursor_open(txn, dbi, &cursor);
+    t->is_short = r == ENOMEM;
+    if (r)
         return false;
-    int r;
     while ((r = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) == 0) {
         if (key.mv_size != key_bytes || (n++ && mdb_cmp(txn, dbi, &last, &key) >= 0))
             return false;
@@ -95,7 +97,7 @@ static bool read_table(struct trial *t, MDB_txn *txn, MDB_dbi dbi, size_t key_by
 }
 
 /* Opens the tables; 0 stands for one that does not exist. Any further table is an error. */
-static bool open_tables(MDB_txn *txn, MDB_dbi ret[STORE_N_TABLES])
+static bool open_tables(struct trial *t, MDB_txn *txn, MDB_dbi ret[STORE_N_TABLES])
 {
     MDB_stat stat;
     size_t n = 0;
@@ -106,6 +108,7 @@ static bool open_tables(MDB_txn *txn, MDB_dbi ret[STORE_N_TABLES])
             ret[i] = 0;
             continue;
         }
+        t->is_short = r == ENOMEM;
         if (r || mdb_dbi_flags(txn, ret[i], &flags) || flags != store_tables[i].flags)
             return false;
         n++;
@@ -117,7 +120,7 @@ static bool read_tables(struct trial *t, MDB_txn *txn, bool wants_keys)
 {
     MDB_dbi tables[STORE_N_TABLES];
     t->hash = 0xcbf29ce484222325u;
-    if (!open_tables(txn, tables))
+    if (!open_tables(t, txn, tables))
         return false;
     for (int i = 0; i < STORE_N_TABLES; i++)
         if (tables[i] && !read_table(t, txn, tables[i], store_tables[i].key_bytes,
@@ -149,10 +152,10 @@ static bool read_free_pages(struct trial *t, MDB_txn *txn, size_t *n_free)
     MDB_cursor *cursor;
     MDB_val key, value;
     CLEANUP_FREE unsigned char *marks = calloc(t->last_page + 1, 1);
-    t->is_short = !marks;
-    if (!marks || mdb_cursor_open(txn, FREE_DBI, &cursor))
+    int r = marks ? mdb_cursor_open(txn, FREE_DBI, &cursor) : ENOMEM;
+    t->is_short = r == ENOMEM;
+    if (r)
         return false;
-    int r;
     while ((r = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) == 0) {
         if (key.mv_size != sizeof(size_t) || *(const size_t *)key.mv_data > t->last_txn ||
             !mark_pages(t, &value, marks))
@@ -209,7 +212,7 @@ static bool change_record(struct trial *t, MDB_txn *txn, MDB_dbi dbi, MDB_val *k
 static bool change_tables(struct trial *t, MDB_txn *txn)
 {
     MDB_dbi tables[STORE_N_TABLES];
-    if (!open_tables(txn, tables))
+    if (!open_tables(t, txn, tables))
         return false;
     for (int i = 0; i < STORE_N_TABLES; i++)
         for (size_t k = 0; k < t->keys[i].n; k++) {
@@ -223,8 +226,7 @@ static bool change_tables(struct trial *t, MDB_txn *txn)
 static bool empty_tables(struct trial *t, MDB_txn *txn)
 {
     MDB_dbi tables[STORE_N_TABLES];
-    (void)t;
-    if (!open_tables(txn, tables))
+    if (!open_tables(t, txn, tables))
         return false;
     for (int i = 0; i < STORE_N_TABLES; i++)
         if (tables[i] && mdb_drop(txn, tables[i], 1))

@@ -38,6 +38,11 @@ STORE_FAULT(mdb_cursor_open, (MDB_txn * txn, MDB_dbi dbi, MDB_cursor **cursor), 
 STORE_FAULT(mdb_cursor_get,
             (MDB_cursor * cursor, MDB_val *key, MDB_val *value, MDB_cursor_op operation),
             (cursor, key, value, operation))
+STORE_FAULT(mdb_dbi_flags, (MDB_txn * txn, MDB_dbi dbi, unsigned *flags), (txn, dbi, flags))
+STORE_FAULT(mdb_drop, (MDB_txn * txn, MDB_dbi dbi, int del), (txn, dbi, del))
+STORE_FAULT(mdb_stat, (MDB_txn * txn, MDB_dbi dbi, MDB_stat *stat), (txn, dbi, stat))
+STORE_FAULT(mdb_env_info, (MDB_env * env, MDB_envinfo *info), (env, info))
+STORE_FAULT(mdb_env_stat, (MDB_env * env, MDB_stat *stat), (env, stat))
 STORE_FAULT(mdb_cursor_del, (MDB_cursor * cursor, unsigned flags), (cursor, flags))
 
 /* A commit that fails has ended its transaction as well. */
