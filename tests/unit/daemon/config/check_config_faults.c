@@ -10,7 +10,8 @@
 static const char text[] =
     "{'create':['user:1','group:2'],'admin_group':'0','segments':[{'name':'a','size':64,'acl':["
     "'user:root:r'],'layouts':[{'name':'l','views':[{'name':'v','format':'T{b:x:i:y:}',"
-    "'shape':[2]}]}]},{'name':'b','size':1}]}";
+    "'shape':[2]}]}]},{'name':'b','size':1},{'name':'c','stream':{'mode':'latest','views':["
+    "{'name':'v','format':'B','shape':[2]}]}}]}";
 
 static unsigned n_said;
 static char said[512]; /* the last reported line */
@@ -44,7 +45,7 @@ static void read_with_faults(unsigned classes)
         struct config *c = config_read(path, true, say, NULL);
         bool failed = faults_end();
         ck_assert_msg((c == NULL) == (n_said > 0), "%s %u: %u lines", faults_name(), n, n_said);
-        ck_assert_msg(!c || c->n_segments == 2, "%s %u", faults_name(), n);
+        ck_assert_msg(!c || c->n_segments == 3, "%s %u", faults_name(), n);
         if (!c)
             ck_assert_msg(strlen(strstr(said, ": ") + 2) > 5, "%s %u: \"%s\"", faults_name(), n,
                           said);

@@ -4,7 +4,7 @@
 
 #include "daemon/config/config_read.h"
 
-static char said[4096];
+static char said[4 * PATH_MAX];
 
 static void say(void *arg, const char *line)
 {
@@ -138,6 +138,14 @@ START_TEST(of_others)
     ck_assert_int_eq(chmod(at("c.d"), 0755), 0);
     if (geteuid() != 0)
         return;
+    ck_assert_int_eq(chmod(at("c.json"), 0666), 0);
+    ck_assert_int_eq(chmod(unit_directory(), 0711), 0);
+    ck_assert_int_eq(seteuid(54321), 0);
+    c = read_config("c.json", true);
+    ck_assert_int_eq(seteuid(0), 0);
+    ck_assert_ptr_null(c);
+    unit_assert_holds(said, "c.json: has mode 0666: must not be writable by others\n");
+    ck_assert_int_eq(chmod(at("c.json"), 0644), 0);
     ck_assert_int_eq(chown(at("c.json"), 1234, 0), 0);
     refused("c.json", "c.json", ": belongs to uid 1234: must belong to root or to uid 0");
 }
@@ -193,6 +201,12 @@ START_TEST(by_default)
     setenv("XDG_CONFIG_HOME", "relative", 1);
     config_default_path(path);
     ck_assert_str_eq(path, "/h/.config/shmviewd.json");
+    unsetenv("XDG_CONFIG_HOME");
+    config_default_path(path);
+    ck_assert_str_eq(path, "/h/.config/shmviewd.json");
+    setenv("HOME", "relative", 1);
+    config_default_path(path);
+    ck_assert_str_eq(path, "/dev/null");
     unsetenv("HOME");
     config_default_path(path);
     ck_assert_str_eq(path, "/dev/null");
@@ -201,6 +215,63 @@ START_TEST(by_default)
 }
 END_TEST
 
-UNIT_MAIN("config_read", UNIT_TEST(in_order), UNIT_TEST(what_is_missing), UNIT_TEST(another_suffix),
-          UNIT_TEST(no_files), UNIT_TEST(of_others), UNIT_TEST(a_link_is_what_it_leads_to),
-          UNIT_TEST(too_much), UNIT_TEST(by_default))
+/* Fills ret with a path of the test's file that has n bytes, by components that lead nowhere. */
+static void long_path(char *ret, size_t n, const char *name)
+{
+    size_t at_name = n - strlen(name), used = (size_t)sprintf(ret, "%s/", unit_directory());
+    if ((at_name - used) % 2)
+        ret[used++] = '/';
+    for (; used < at_name; used += 2)
+        memcpy(ret + used, "./", 2);
+    strcpy(ret + used, name);
+}
+
+/* The file itself can be read; its directory, or a file there, has too long a path. */
+START_TEST(long_paths)
+{
+    config_path path;
+    write_file("c.json", "{}");
+    ck_assert_int_eq(mkdir(at("c.d"), 0755), 0);
+    write_file("c.d/it_is_long.json", "{}");
+    said[0] = '\0';
+    long_path(path, PATH_MAX - 10, "c.json");
+    ck_assert_ptr_null(config_read(path, true, say, NULL));
+    ck_assert_uint_gt(strlen(said), PATH_MAX - 10);
+    unit_assert_holds(said + PATH_MAX - 20, "/c.d: 'it_is_long.json': File name too long\n");
+    write_file("c", "{}");
+    long_path(path, PATH_MAX - 2, "c"); /* no room for ".d" */
+    said[0] = '\0';
+    config_free(config_read(path, true, say, NULL));
+    ck_assert_str_eq(said, "");
+}
+END_TEST
+
+/* What exists and cannot be read is a fault, because it may declare something. */
+START_TEST(what_cannot_be_read)
+{
+    ck_assert_int_eq(symlink("/proc/self/mem", at("c.json")), 0); /* nothing is at address 0 */
+    refused("c.json", "c.json", ": Input/output error");
+    ck_assert_int_eq(unlink(at("c.json")), 0);
+    write_file("c.json", "{}");
+    ck_assert_int_eq(symlink("c.d", at("c.d")), 0);
+    refused("c.json", "c.d", ": Too many levels of symbolic links");
+    ck_assert_int_eq(unlink(at("c.d")), 0);
+    ck_assert_int_eq(mkdir(at("c.d"), 0711), 0);
+    ck_assert_int_eq(chmod(at("c.d"), geteuid() == 0 ? 0711 : 0311), 0);
+    ck_assert_int_eq(chmod(unit_directory(), 0711), 0);
+    bool is_root = geteuid() == 0;
+    if (is_root)
+        ck_assert_int_eq(seteuid(54321), 0);
+    said[0] = '\0';
+    struct config *c = config_read(at("c.json"), true, say, NULL);
+    if (is_root)
+        ck_assert_int_eq(seteuid(0), 0);
+    ck_assert_ptr_null(c);
+    unit_assert_holds(said, "c.d: Permission denied\n");
+}
+END_TEST
+
+UNIT_MAIN("config_read", UNIT_TEST(long_paths), UNIT_TEST(what_cannot_be_read), UNIT_TEST(in_order),
+          UNIT_TEST(what_is_missing), UNIT_TEST(another_suffix), UNIT_TEST(no_files),
+          UNIT_TEST(of_others), UNIT_TEST(a_link_is_what_it_leads_to), UNIT_TEST(too_much),
+          UNIT_TEST(by_default))

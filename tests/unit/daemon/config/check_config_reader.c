@@ -224,8 +224,39 @@ START_TEST(wrong_types)
 }
 END_TEST
 
+START_TEST(wrong_words)
+{
+    refuses("{'defaults':{'backing':'paper',\n'mode':'0888'}}",
+            "f:1: defaults.backing must be \"file\" or \"sealed\"\n"
+            "f:2: defaults.mode must be a string of octal digits, at most \"0666\"\n");
+    refuses("{'defaults':{'backing':1}}", "f:1: defaults.backing must be \"file\" or \"sealed\"\n");
+    refuses("{'log_level':'loud'}", "f:1: log_level must be \"error\", \"warning\" or \"info\"\n");
+    refuses("{'segments':[{'name':'a','size':1,'label':'a\\u001bb',\n'lifetime':'creator',\n"
+            "'owner':4294967295,\n'group':1.5}]}",
+            "f:1: segments[0].label must be 1 to 63 bytes of UTF-8 without control characters\n"
+            "f:2: segments[0].lifetime must be \"manual\" or \"attached\"\n"
+            "f:3: segments[0].owner must be a name or a uid\n"
+            "f:4: segments[0].group must be a name or a gid\n");
+    refuses("{'segments':[{'name':'a','size':1,'label':7}]}",
+            "f:1: segments[0].label must be a string\n");
+    struct config *c = reads("{'segments':[{'name':'a','size':1,'label':'b','lifetime':'manual',"
+                             "'lock':true,'owner':0,'group':4294967294}]}");
+    ck_assert_str_eq(c->segments[0].label, "b");
+    ck_assert_int_eq(c->segments[0].lifetime, SHMVIEW_MANUAL);
+    ck_assert(c->segments[0].lock);
+    ck_assert_uint_eq(c->segments[0].access.uid, 0);
+    ck_assert_uint_eq(c->segments[0].access.gid, 4294967294u);
+    config_free(c);
+}
+END_TEST
+
 START_TEST(out_of_range)
 {
+    refuses("{'pool':72057594037927937}",
+            "f:1: pool must be 0 to 72057594037927936 bytes, or 1% to 100%\n");
+    refuses("{'segments':[{'name':'a','size':72057594037927937}]}",
+            "f:1: segments[0].size must be 1 to 72057594037927936 bytes\n");
+
     refuses("{'quotas':{'user':{\n'bytes':0,\n'segments':0,\n'burst':1000000001}}}",
             "f:2: quotas.user.bytes must be 1 to 72057594037927936 bytes, or 1% to 100%\n"
             "f:3: quotas.user.segments is 0, must be 1 to 1000000000\n"
@@ -382,6 +413,6 @@ END_TEST
 UNIT_MAIN("config_reader", UNIT_TEST(nothing_is_said), UNIT_TEST(scalars), UNIT_TEST(pool),
           UNIT_TEST(who_creates), UNIT_TEST(declared), UNIT_TEST(later_files_override_and_add),
           UNIT_TEST(syntax), UNIT_TEST(unknown_keys), UNIT_TEST(wrong_types),
-          UNIT_TEST(out_of_range), UNIT_TEST(people), UNIT_TEST(segments), UNIT_TEST(layouts),
-          UNIT_TEST(everything_is_limited), UNIT_TEST(many_segments), UNIT_TEST(many_people),
-          UNIT_TEST(many_errors))
+          UNIT_TEST(wrong_words), UNIT_TEST(out_of_range), UNIT_TEST(people), UNIT_TEST(segments),
+          UNIT_TEST(layouts), UNIT_TEST(everything_is_limited), UNIT_TEST(many_segments),
+          UNIT_TEST(many_people), UNIT_TEST(many_errors))

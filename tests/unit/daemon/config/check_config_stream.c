@@ -95,5 +95,53 @@ START_TEST(views_of_streams)
 }
 END_TEST
 
-UNIT_MAIN("config_stream", UNIT_TEST(declared_streams), UNIT_TEST(streams),
+START_TEST(members_of_wrong_values)
+{
+    static char many[8000];
+    refuses("{'segments':[{'name':'s','stream':{'mode':1,\n'slots':513,\n'history':'1',\n"
+            "'stages':0,\n'writers':'two',\n'views':{}}}]}",
+            "f:1: segments[0].stream.mode must be \"latest\" or \"lossless\"\n"
+            "f:2: segments[0].stream.slots must be an integer from 2 to 512\n"
+            "f:3: segments[0].stream.history must be an integer from 0 to 510\n"
+            "f:4: segments[0].stream.stages must be an integer from 1 to 6\n"
+            "f:5: segments[0].stream.writers must be \"one\" or \"many\"\n"
+            "f:6: segments[0].stream.views must be an array of 1 to 64 views\n");
+    strcpy(many, "{'segments':[{'name':'s','stream':{'mode':'latest',\n'views':[");
+    for (int i = 0; i < 65; i++)
+        sprintf(many + strlen(many), "%s{'name':'v%d','format':'B','shape':[1]}", i ? "," : "", i);
+    strcat(many, "]}}]}");
+    refuses(many, "f:2: segments[0].stream.views must be an array of 1 to 64 views\n");
+    refuses("{'segments':[{'name':'s','huge':'wanted','stream':{'mode':'latest','views':"
+            "[" VIEW_A "]}}]}",
+            "f:1: segments[0].huge must not be beside \"stream\"\n");
+}
+END_TEST
+
+/* One key states each value of the defaults. */
+START_TEST(defaults_by_name)
+{
+    struct config *c = reads("{'segments':[{'name':'s','lock':true,'stream':{'mode':'latest',"
+                             "'writers':'one','views':[" VIEW_A "]}}]}");
+    ck_assert_uint_eq(c->segments[0].stream.flags, 0);
+    ck_assert(c->segments[0].lock);
+    config_free(c);
+}
+END_TEST
+
+/* Each view fits alone. */
+START_TEST(too_large_together)
+{
+    refuses("{'segments':[{'name':'s',\n'stream':{'mode':'latest','slots':512,'views':["
+            "{'name':'a','format':'B','shape':[140737488355328]}]}}]}",
+            "f:2: segments[0].stream cannot be made: its slots have more than 2^56 bytes\n");
+    refuses("{'segments':[{'name':'s',\n'stream':{'mode':'latest','views':["
+            "{'name':'a','format':'B','shape':[72057594037927936]},"
+            "{'name':'b','format':'B','shape':[72057594037927936]}]}}]}",
+            "f:2: segments[0].stream cannot be made: the first element, 1 bytes at byte "
+            "72057594037927936, lies outside the segment's 72057594037927936 bytes\n");
+}
+END_TEST
+
+UNIT_MAIN("config_stream", UNIT_TEST(members_of_wrong_values), UNIT_TEST(defaults_by_name),
+          UNIT_TEST(too_large_together), UNIT_TEST(declared_streams), UNIT_TEST(streams),
           UNIT_TEST(views_of_streams))
