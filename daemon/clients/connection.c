@@ -206,12 +206,8 @@ struct connection *connection_new(uv_loop_t *loop, int fd, const struct connecti
         free(c);
         return NULL;
     }
-    c->n_handles = 1;
-    int failed = 0;
-    if (c->peer.pidfd >= 0) {
-        failed = loop_poll_init(loop, &c->process_poll, c->peer.pidfd);
-        c->n_handles += failed == 0;
-    }
+    int failed = c->peer.pidfd < 0 ? 0 : loop_poll_init(loop, &c->process_poll, c->peer.pidfd);
+    c->n_handles = c->peer.pidfd >= 0 && failed == 0 ? 2 : 1;
     if (failed == 0 && c->n_handles == 2)
         failed = uv_poll_start(&c->process_poll, UV_READABLE, on_process);
     if (failed == 0)
@@ -220,6 +216,8 @@ struct connection *connection_new(uv_loop_t *loop, int fd, const struct connecti
         log_event(LOG_ERROR, &(struct log_event){.kind = LOG_TURNED_AWAY},
                   "a client cannot be watched: it was turned away");
         c->closing = true;
+        shutdown(fd, SHUT_RDWR); /* the client learns it also if stray_close() has no memory */
+        c->strays = c->strays && stray_left(fd);
         if (c->n_handles == 2)
             uv_close((uv_handle_t *)&c->process_poll, on_handle_closed);
         uv_close((uv_handle_t *)&c->socket_poll, on_handle_closed);
