@@ -4,6 +4,7 @@
 #include "unit/house.h"
 
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 
 #include "daemon/clients/client.h"
@@ -50,11 +51,12 @@ static struct client *first_client(void)
     return LIST_FIRST(&house.state.clients.chains[7]);
 }
 
-/* Claims as client 7. Returns its presence. */
-static int claim(struct guest *g, const char *presence, const char *held)
+/* Claims as a client. Returns its presence. */
+static int claim_as(struct guest *g, int client, const char *presence, const char *held)
 {
     char text[200];
-    snprintf(text, sizeof text, "{'client':7,'held':[%s],'presence':'%s'}", held, presence);
+    snprintf(text, sizeof text, "{'client':%d,'held':[%s],'presence':'%s'}", client, held,
+             presence);
     json_t *p = house_call(g, "Claim", text);
     if (!json_object_get(p, "presence"))
         return -1;
@@ -64,6 +66,11 @@ static int claim(struct guest *g, const char *presence, const char *held)
     int fd = fcntl(g->fds.fd[0], F_DUPFD_CLOEXEC, 0);
     frame_descriptors_close(&g->fds);
     return fd;
+}
+
+static int claim(struct guest *g, const char *presence, const char *held)
+{
+    return claim_as(g, 7, presence, held);
 }
 
 static void await_end_of(const char *name)
@@ -238,7 +245,48 @@ START_TEST(goes_without)
 }
 END_TEST
 
-UNIT_MAIN("presence", UNIT_TEST(survives), UNIT_TEST(a_connection_has_one_client),
-          UNIT_TEST(survives_and_is_polled), UNIT_TEST(ends_while_its_connection_is_open),
-          UNIT_TEST(never_mapped), UNIT_TEST(claims_again), UNIT_TEST(claims_what_is_not_there),
-          UNIT_TEST(goes_without))
+/* No end was reported, but inotify reports that it has lost some. A pipe stands for it. */
+START_TEST(reports_are_lost)
+{
+    const struct inotify_event lost = {.wd = -1, .mask = IN_Q_OVERFLOW};
+    struct guest *g[3];
+    int ends[2], fd[2];
+    open_house(false);
+    ck_assert_int_eq(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+    ck_assert_int_ge(dup2(ends[0], house.state.clients.presence.news), 0);
+    fd[0] = begin(&g[0]); /* this one ends */
+    g[1] = house_admit(&house);
+    fd[1] = claim_as(g[1], 8, "wanted", "");
+    house_call(g[1], "Create", "{'name':'t','size':10,'access':'write'}");
+    g[2] = house_admit(&house); /* and this one has no presence */
+    house_call(g[2], "Claim", "{'client':9,'held':[]}");
+    house_call(g[2], "Create", "{'name':'u','size':10,'access':'write'}");
+    house_end(g[0]);
+    close(fd[0]);
+    for (int i = 0; i < 20; i++)
+        house_run(&house);
+    ck_assert_ptr_nonnull(registry_find(&house.state.registry, "s"));
+    ck_assert_int_eq(write(ends[1], &lost, sizeof lost), sizeof lost);
+    await_end_of("s");
+    await_end_of("c");
+    for (int i = 0; i < 20; i++)
+        house_run(&house);
+    ck_assert_ptr_null(first_client());
+    ck_assert_ptr_nonnull(g[1]->connection);
+    ck_assert_ptr_nonnull(g[2]->connection);
+    ck_assert_uint_eq(registry_find(&house.state.registry, "t")->n_attachments, 1);
+    ck_assert_uint_eq(registry_find(&house.state.registry, "u")->n_attachments, 1);
+    house_end(g[1]);
+    close(fd[1]);
+    ck_assert_int_eq(write(ends[1], &lost, sizeof lost), sizeof lost);
+    await_end_of("t");
+    close(ends[0]);
+    close(ends[1]);
+    close_house();
+}
+END_TEST
+
+UNIT_MAIN("presence", UNIT_TEST(reports_are_lost), UNIT_TEST(survives),
+          UNIT_TEST(a_connection_has_one_client), UNIT_TEST(survives_and_is_polled),
+          UNIT_TEST(ends_while_its_connection_is_open), UNIT_TEST(never_mapped),
+          UNIT_TEST(claims_again), UNIT_TEST(claims_what_is_not_there), UNIT_TEST(goes_without))
