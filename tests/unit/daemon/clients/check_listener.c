@@ -263,7 +263,95 @@ START_TEST(names_of_instances)
 }
 END_TEST
 
-UNIT_MAIN("listener", UNIT_TEST(open_connect_close), UNIT_TEST(relative_path),
+static void replace_by_directory(void)
+{
+    ck_assert_int_eq(unlink("s"), 0);
+    ck_assert_int_eq(mkdir("s", 0700), 0);
+}
+
+static void remove_socket(void)
+{
+    ck_assert_int_eq(unlink("s"), 0);
+}
+
+/* Another process changes the stale socket while the daemon tests it. */
+START_TEST(stale_socket_is_changed)
+{
+    struct listener l;
+    ck_assert_int_eq(chdir(unit_directory()), 0);
+    leave_stale(at("s"));
+    faults_hook("connect", replace_by_directory);
+    int r = open_quietly(&l, at("s"));
+    ck_assert_int_eq(r, -EISDIR);
+    ck_assert_int_eq(l.fd, -1);
+    ck_assert_int_eq(rmdir(at("s")), 0);
+    leave_stale(at("s"));
+    faults_hook("connect", remove_socket);
+    ck_assert_int_eq(listener_open(&l, at("s")), 0);
+    ck_assert_int_eq(try_connect(at("s")), 0);
+    listener_close(&l);
+    ck_assert_int_eq(chdir("/"), 0);
+}
+END_TEST
+
+/* Adopts the socket and discards what is logged. */
+static int adopt_quietly(struct listener *l, int fd)
+{
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC), saved = dup(2);
+    dup2(null, 2);
+    int r = listener_adopt(l, fd);
+    dup2(saved, 2);
+    close(saved);
+    close(null);
+    return r;
+}
+
+/* Returns a listening socket whose path has n bytes, by components that lead nowhere. */
+static int listen_at_length(size_t n)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t used = (size_t)sprintf(address.sun_path, "%s/", unit_directory());
+    memset(address.sun_path + used, '/', n - used);
+    address.sun_path[n - 1] = 's';
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    socklen_t bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n);
+    unlink(at("s"));
+    ck_assert_int_eq(bind(fd, (const struct sockaddr *)&address, bytes), 0);
+    ck_assert_int_eq(listen(fd, 1), 0);
+    return fd;
+}
+
+START_TEST(sockets_that_are_passed)
+{
+    struct listener l;
+    unsigned before = unit_fds();
+    int fd = listen_at_length(107);
+    ck_assert_int_eq(listener_adopt(&l, fd), 0);
+    ck_assert_uint_eq(strlen(l.path), 107);
+    ck_assert_int_eq(fcntl(l.fd, F_GETFD), FD_CLOEXEC);
+    ck_assert(fcntl(l.fd, F_GETFL) & O_NONBLOCK);
+    ck_assert_int_eq(try_connect(l.path), 0);
+    listener_close(&l);
+    ck_assert(exists(at("s"))); /* the socket belongs to the one that passed it */
+    fd = listen_at_length(108); /* such a path has no NUL, and no client can name it */
+    ck_assert_int_eq(adopt_quietly(&l, fd), -EINVAL);
+    ck_assert_int_eq(l.fd, -1);
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(listen(fd, 1), -1);
+    ck_assert_int_eq(adopt_quietly(&l, fd), -EINVAL); /* it does not listen */
+    for (unsigned n = 1; n <= 3; n++) {
+        fd = listen_at_length(100);
+        faults_begin_call("getsockopt", n, EIO, false);
+        ck_assert_int_eq(adopt_quietly(&l, fd), -EINVAL);
+        ck_assert(faults_end());
+    }
+    ck_assert_uint_eq(unit_fds(), before);
+    unlink(at("s"));
+}
+END_TEST
+
+UNIT_MAIN("listener", UNIT_TEST(stale_socket_is_changed), UNIT_TEST(sockets_that_are_passed),
+          UNIT_TEST(open_connect_close), UNIT_TEST(relative_path),
           UNIT_TEST(stale_socket_is_replaced), UNIT_TEST(served_socket_is_left_alone),
           UNIT_TEST(busy_socket_is_left_alone), UNIT_TEST(what_is_no_socket_is_left_alone),
           UNIT_TEST(bad_paths), UNIT_TEST(close_leaves_a_foreign_socket),
