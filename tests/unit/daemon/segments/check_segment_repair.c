@@ -157,5 +157,23 @@ START_TEST(every_call_fails)
 }
 END_TEST
 
-UNIT_MAIN("segment_repair", UNIT_TEST(sound_ones_are_left_alone), UNIT_TEST(cut_and_enlarged),
+/* The header and the word of the lock are written after the size is right, so only the result
+ * shows that they were not. */
+START_TEST(the_lock_cannot_be_written)
+{
+    for (unsigned n = 1; n <= 2; n++) {
+        struct sizes sizes;
+        struct segment *s = begin(100, &sizes);
+        resize(s, CONTROL, 0);
+        faults_begin_call("pwrite", n, EIO, false);
+        int r = segment_repair(s);
+        ck_assert(faults_end());
+        ck_assert_int_eq(r, -EIO);
+        segment_free(s);
+    }
+}
+END_TEST
+
+UNIT_MAIN("segment_repair", UNIT_TEST(the_lock_cannot_be_written),
+          UNIT_TEST(sound_ones_are_left_alone), UNIT_TEST(cut_and_enlarged),
           UNIT_TEST(a_client_is_inside), UNIT_TEST(every_call_fails))
