@@ -177,7 +177,9 @@ static int repair(struct segment *segment, enum segment_part part)
         int fd = object_open(&object, O_RDWR);
         r = fd < 0 ? fd : resize(fd, &st, bytes);
     }
-    return r == 0 && is_damaged && segment->lock ? rebuild_lock(segment) : r;
+    /* also after an error, because the next check may find the size right */
+    int s = is_damaged && segment->lock ? rebuild_lock(segment) : 0;
+    return r ? r : s;
 }
 
 int segment_repair(struct segment *segment)

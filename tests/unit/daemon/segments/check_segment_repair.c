@@ -174,6 +174,23 @@ START_TEST(the_lock_cannot_be_written)
 }
 END_TEST
 
-UNIT_MAIN("segment_repair", UNIT_TEST(the_lock_cannot_be_written),
-          UNIT_TEST(sound_ones_are_left_alone), UNIT_TEST(cut_and_enlarged),
-          UNIT_TEST(a_client_is_inside), UNIT_TEST(every_call_fails))
+/* The size is right then, so no later check finds that bytes are lost. */
+START_TEST(no_memory_for_lost_bytes)
+{
+    struct sizes sizes;
+    struct segment *s = begin(100000, &sizes);
+    resize(s, DATA, 10);
+    faults_begin_call("posix_fallocate", 1, ENOSPC, false);
+    int r = segment_repair(s);
+    ck_assert(faults_end());
+    ck_assert_int_eq(r, -ENOSPC);
+    ck_assert_int_eq(segment_repair(s), 0);
+    ck_assert_uint_ne(inside(s) & SHMVIEW_LOCK_OWNER, 0);
+    is_repaired(s, &sizes);
+    segment_free(s);
+}
+END_TEST
+
+UNIT_MAIN("segment_repair", UNIT_TEST(no_memory_for_lost_bytes),
+          UNIT_TEST(the_lock_cannot_be_written), UNIT_TEST(sound_ones_are_left_alone),
+          UNIT_TEST(cut_and_enlarged), UNIT_TEST(a_client_is_inside), UNIT_TEST(every_call_fails))
