@@ -25,26 +25,31 @@ static void check_pool(struct doctor *d)
                 human_bytes(all_text, all << 21));
 }
 
-/* Transparent huge pages of memfds. */
-static void check_sealed(struct doctor *d)
+/* Reads the word in brackets of shmem_enabled; "" on a kernel without it. */
+static void read_setting(struct doctor *d, char ret[16])
 {
-    char text[256], *word = NULL, *end = NULL;
+    char text[256], *word = NULL;
     if (doctor_read(d, THP, false, text, sizeof text))
         word = strchr(text, '[');
-    end = word ? strchr(word, ']') : NULL;
-    if (!end)
-        return; /* a kernel without them */
-    *end = '\0';
-    bool allows = strcmp(word + 1, "never") != 0 && strcmp(word + 1, "deny") != 0;
+    if (!word || sscanf(word, "[%15[a-z_]]", ret) != 1)
+        ret[0] = '\0';
+}
+
+/* Transparent huge pages of memfds. */
+static void check_sealed(struct doctor *d, const char *setting)
+{
+    if (!setting[0])
+        return;
+    bool allows = strcmp(setting, "never") != 0 && strcmp(setting, "deny") != 0;
     doctor_find(d, DOCTOR_OK, "huge-sealed",
                 allows ? "sealed segments can get transparent huge pages"
                        : "sealed segments get huge pages from the pool only; 'echo advise > " THP
                          "' allows transparent ones",
-                NULL, "shmem_enabled is %s", word + 1);
+                NULL, "shmem_enabled is %s", setting);
 }
 
-/* Transparent huge pages of files. */
-static void check_files(struct doctor *d)
+/* Transparent huge pages of files. The settings deny and force override the option of a mount. */
+static void check_files(struct doctor *d, const char *setting)
 {
     char where[DOCTOR_PATH], found[64] = "never", *line = NULL;
     size_t room = 0;
@@ -59,8 +64,10 @@ static void check_files(struct doctor *d)
     }
     free(line);
     fclose(mounts);
+    bool is_denied = strcmp(setting, "deny") == 0, is_forced = strcmp(setting, "force") == 0;
     doctor_find(d, DOCTOR_OK, "huge-files",
-                strcmp(found, "never") == 0
+                is_denied ? "segments in /dev/shm get no huge pages while shmem_enabled is deny"
+                : strcmp(found, "never") == 0 && !is_forced
                     ? "segments in /dev/shm get no huge pages; 'mount -o remount,huge=advise "
                       "/dev/shm' allows them, and run-shmhuge.mount for the service alone "
                       "(PLACEMENT.md)"
@@ -80,8 +87,10 @@ static void check_nodes(struct doctor *d)
 
 void doctor_check_huge(struct doctor *d)
 {
+    char setting[16];
+    read_setting(d, setting);
     check_pool(d);
-    check_sealed(d);
-    check_files(d);
+    check_sealed(d, setting);
+    check_files(d, setting);
     check_nodes(d);
 }

@@ -62,6 +62,25 @@ START_TEST(mounts)
 }
 END_TEST
 
+/* These two settings of the kernel override the option of the mount. */
+START_TEST(overridden_mounts)
+{
+    begin();
+    put("/proc/self/mountinfo", "2 1 0:3 / /dev/shm rw - tmpfs tmpfs rw,huge=always\n");
+    put(THP, "always within_size advise never [deny] force\n");
+    look(doctor_check_huge);
+    const struct doctor_finding *f = finds("huge-files", DOCTOR_OK, "huge=always");
+    ck_assert_ptr_nonnull(strstr(f->means, "no huge pages while shmem_enabled is deny"));
+    put("/proc/self/mountinfo", "2 1 0:3 / /dev/shm rw - tmpfs tmpfs rw\n");
+    put(THP, "always within_size advise never deny [force]\n");
+    look(doctor_check_huge);
+    f = finds("huge-files", DOCTOR_OK, "huge=never");
+    ck_assert_ptr_nonnull(strstr(f->means, "can get"));
+    finds("huge-sealed", DOCTOR_OK, "shmem_enabled is force");
+    end();
+}
+END_TEST
+
 /* As on a host with many containers. */
 START_TEST(many_mounts)
 {
@@ -93,4 +112,4 @@ START_TEST(nodes)
 END_TEST
 
 UNIT_MAIN("cli_doctor_huge", UNIT_TEST(nothing_to_find), UNIT_TEST(pool), UNIT_TEST(transparent),
-          UNIT_TEST(mounts), UNIT_TEST(many_mounts), UNIT_TEST(nodes))
+          UNIT_TEST(mounts), UNIT_TEST(overridden_mounts), UNIT_TEST(many_mounts), UNIT_TEST(nodes))
