@@ -6,9 +6,9 @@
  * They speak over a SOCK_SEQPACKET socket beside that of the instance. Each message is a struct
  * keeper_message, KEEP and HELD with one descriptor. After a connection the keeper sends HELD for
  * each object, then READY. The daemon then sends KEEP and FORGET, which have no reply. Both sides
- * speak only to processes of their own user. The keeper ignores messages of other kinds, a number
- * that it has and one that it has not. What is no message, or cannot be received, ends the
- * connection; the objects stay for the next one.
+ * speak only to processes of their own user. The keeper ignores messages of other kinds, a KEEP
+ * with a number that it has, and a FORGET with one that it has not. Bytes that are no message and
+ * an error of recvmsg() end the connection; the objects stay for the next one.
  *
  * The keeper ends when it holds nothing and no daemon is connected. */
 #ifndef DAEMON_KEEPER_H

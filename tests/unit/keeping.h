@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of keeping.c share: the things that they keep, and the log. */
+/* Shared by the tests of keeping.c: the things that they keep, and the log. */
 #ifndef UNIT_KEEPING_H
 #define UNIT_KEEPING_H
 

@@ -236,7 +236,7 @@ int fstatfs(int fd, struct statfs *ret)
     return kernel == KERNEL_SILENT ? -1 : 0;
 }
 
-/* What stands in each /proc/PID/stat; NULL: what the kernel writes. */
+/* The text of each /proc/PID/stat; NULL: that of the kernel. */
 static const char *stat_text;
 
 FILE *fopen(const char *path, const char *mode)
@@ -276,7 +276,7 @@ START_TEST(births_by_inode_and_by_clock)
 }
 END_TEST
 
-/* What holds no birth must not be taken for one. */
+/* A text without a birth gives none. */
 START_TEST(no_birth_in_the_file)
 {
     static const char *const texts[] = {

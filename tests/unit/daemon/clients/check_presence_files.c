@@ -106,7 +106,7 @@ START_TEST(a_file_without_lock)
 }
 END_TEST
 
-/* Whatever fails says nothing about the client. */
+/* A failure here shows nothing about the client. */
 START_TEST(a_test_that_fails)
 {
     struct presence p = open_presence();

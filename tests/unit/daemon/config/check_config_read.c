@@ -246,7 +246,7 @@ START_TEST(long_paths)
 }
 END_TEST
 
-/* What exists and cannot be read is a fault, because it may declare something. */
+/* A file that exists and cannot be read is a fault, because it may declare something. */
 START_TEST(what_cannot_be_read)
 {
     ck_assert_int_eq(symlink("/proc/self/mem", at("c.json")), 0); /* nothing is at address 0 */

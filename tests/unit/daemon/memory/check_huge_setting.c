@@ -47,7 +47,7 @@ START_TEST(pool_with_what_the_kernel_may_add)
     ck_assert_uint_eq(free_pages("0\n", "0\n", "5\n", "0\n"), 5);
     ck_assert_uint_eq(free_pages("0\n", "0\n", "5\n", "2\n"), 3);
     ck_assert_uint_eq(free_pages("4\n", "1\n", "5\n", "2\n"), 6);
-    /* an administrator has lowered the limit below what was added */
+    /* an administrator has lowered the limit below the pages that were added */
     ck_assert_uint_eq(free_pages("4\n", "0\n", "1\n", "3\n"), 4);
     ck_assert_uint_eq(free_pages("4\n", "6\n", "5\n", "2\n"), 3);
 }

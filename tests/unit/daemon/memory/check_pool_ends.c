@@ -72,7 +72,7 @@ static void *go_later(void *arg)
     return arg;
 }
 
-/* What is being made during a drain is not kept, and the drain waits for it. */
+/* An object that is being made during a drain is not kept, and the drain waits for it. */
 START_TEST(drained_while_one_is_made)
 {
     pthread_t thread;

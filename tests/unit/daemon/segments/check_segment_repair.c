@@ -125,7 +125,7 @@ START_TEST(a_client_is_inside)
 }
 END_TEST
 
-/* Each call fails once. What was not done then is done by the next repair. */
+/* Each call fails once. The next repair does the rest. */
 START_TEST(every_call_fails)
 {
     static const int errors[] = {EIO, ENOSPC};

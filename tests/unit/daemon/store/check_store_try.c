@@ -323,7 +323,7 @@ END_TEST
 
 /* --- The child ----------------------------------------------------------- */
 
-/* What only the child lacks does not condemn the file. */
+/* A lack of the child alone does not condemn the file. */
 START_TEST(the_child_is_short)
 {
     static const char *const calls[] = {"openat", "fstat", "pread", "pwrite"};
@@ -365,7 +365,7 @@ START_TEST(the_daemon_cannot_ask)
 }
 END_TEST
 
-/* Ends a child that cannot run, once it has been told to begin. Returns the result. */
+/* Ends a child that cannot run, once it may begin. Returns the result. */
 static int end_by(int number, int fd)
 {
     struct store_check check;
