@@ -20,6 +20,8 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+struct statx; /* sys/stat.h of older releases of musl has none */
+
 /* The name of a file in the directory: "NAME" for the data of a segment; "+ID.control" and so on
  * for its other objects. */
 typedef char object_name[NAME_MAX + 1];

@@ -22,6 +22,8 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+struct statx; /* sys/stat.h of older releases of musl has none */
+
 /* What a link of /proc/PID/fd to such an object begins with. */
 #define SEALED_LINK "/memfd:shmview:"
 
