@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include "common/base/linux.h"
 #include "daemon/memory/object.h"
 #include "daemon/memory/placement.h"
 #include "daemon/memory/sealed.h"
