@@ -42,8 +42,9 @@ static int pidfd_by_pid(int socket_fd, pid_t pid)
 #define STAT_PARENT     4  /* fields of /proc/PID/stat, see proc(5) */
 #define STAT_START      22
 
-/* Returns a field of /proc/PID/stat after the second one, or 0. The search begins at the last ')',
- * because the second field, the command, may have spaces and parentheses. */
+/* Returns a field of /proc/PID/stat after the second one, or 0 with errno: ESRCH if the file has no
+ * such field. The search begins at the last ')', because the second field, the command, may have
+ * spaces and parentheses. */
 static uint64_t stat_field(pid_t pid, int number)
 {
     char path[32], text[1024];
@@ -58,7 +59,10 @@ static uint64_t stat_field(pid_t pid, int number)
     const char *p = strrchr(text, ')');
     for (int field = 2; p && field < number; field++)
         p = strchr(p + 1, ' ');
-    return p && sscanf(p, "%llu", &value) == 1 ? value : 0;
+    if (p && sscanf(p, "%llu", &value) == 1)
+        return value;
+    errno = ESRCH;
+    return 0;
 }
 
 /* Polls twice. When a thread other than the first one calls exec, it takes the pid over from the
@@ -77,11 +81,9 @@ uint64_t peer_birth(int pidfd, pid_t pid)
     /* since Linux 6.9 each process has an inode of its own */
     if (fstatfs(pidfd, &fs) == 0 && (uint64_t)fs.f_type == PIDFS_MAGIC)
         return fstat(pidfd, &st) ? 0 : st.st_ino | BIRTH_IS_INODE;
-    errno = ESRCH;
     uint64_t birth = stat_field(pid, STAT_START);
     if (birth == 0) {
-        /* sscanf() sets errno to 0 if the file has no such field */
-        if (errno == 0 || errno == ENOENT || errno == EACCES || errno == EPERM)
+        if (errno == ENOENT || errno == EACCES || errno == EPERM)
             errno = ESRCH;
         return 0;
     }

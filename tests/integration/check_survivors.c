@@ -255,6 +255,9 @@ START_TEST(has_no_presence)
 {
     struct holder h = {.way = CLOSES};
     struct child child;
+#ifndef __GLIBC__
+    return; /* malloc() of musl maps memory for each new size */
+#endif
     daemon_start(&d);
     child_start(&child, hold_without, &h);
     child_hear(&child, 1);
