@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "common/base/linux.h"
+#include "common/base/util.h"
 #include "daemon/memory/sealed.h"
 #include "unit/faults.h"
 
@@ -234,6 +235,30 @@ START_TEST(replaced_while_it_is_looked_at)
 }
 END_TEST
 
+/* The process has a lease. Then open() would wait for 45 s. */
+START_TEST(a_lease_makes_nobody_wait)
+{
+    struct stat st;
+    int fd = make(OUR_NAME, 0, SIZE_SEALS, &st);
+    char path[40];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    int reader = open(path, O_RDONLY | O_CLOEXEC);
+    close(fd); /* there is a lease for readers only while nobody can write */
+    signal(SIGIO, SIG_IGN);
+    if (fcntl(reader, F_SETLEASE, F_RDLCK)) { /* this kernel knows none of a memfd */
+        close(reader);
+        return;
+    }
+    want(&st);
+    look_in(getpid());
+    int64_t begin = now_ns();
+    ck_assert_int_eq(run(), 0);
+    ck_assert_int_lt(now_ns() - begin, 2000000000);
+    ck_assert(!sealed_has(st.st_ino));
+    close(reader);
+}
+END_TEST
+
 /* An object of huge pages has another device, and a number of its own. */
 START_TEST(huge_pages)
 {
@@ -353,5 +378,5 @@ END_TEST
 UNIT_MAIN("salvage", UNIT_TEST(found_in_a_process), UNIT_TEST(nothing_to_do),
           UNIT_TEST(a_process_has_ended), UNIT_TEST(a_process_may_not_be_looked_at),
           UNIT_TEST(what_is_not_taken), UNIT_TEST(replaced_while_it_is_looked_at),
-          UNIT_TEST(huge_pages), UNIT_TEST(a_lack_is_an_error), UNIT_TEST(no_memory_to_note),
-          UNIT_TEST(many))
+          UNIT_TEST(a_lease_makes_nobody_wait), UNIT_TEST(huge_pages),
+          UNIT_TEST(a_lack_is_an_error), UNIT_TEST(no_memory_to_note), UNIT_TEST(many))

@@ -221,6 +221,29 @@ START_TEST(a_new_keeper_gets_all)
 }
 END_TEST
 
+/* A keeper ends, and the next one before it has accepted anything. What ends until then was given
+ * to nobody. */
+START_TEST(a_new_keeper_accepts_nothing)
+{
+    int64_t a = create(), b = create(), c = create();
+    restart();
+    place.offer = -EAGAIN;
+    place.refusals = UINT_MAX;
+    for (int i = 0; i < 2; i++) {
+        place.lost = 1;
+        ck_assert_int_eq(settle(), -EAGAIN);
+    }
+    drop(b);
+    NO_EVENTS();
+    place.refusals = 0;
+    ck_assert_int_eq(settle(), SEALED_SETTLED);
+    ck_assert_uint_eq(place.n_events, 2);
+    ck_assert_int_eq(place.events[0] + place.events[1], a + c);
+    drop(a);
+    drop(c);
+}
+END_TEST
+
 /* An offer finds that the keeper has ended. Whether a new one accepts that object or not, it gets
  * each object once. */
 START_TEST(lost_while_offering)
@@ -431,8 +454,9 @@ END_TEST
 
 UNIT_MAIN("sealed_keeping", UNIT_TEST(offered_once_and_forgotten),
           UNIT_TEST(refused_and_given_later), UNIT_TEST(forgotten_before_the_next_is_offered),
-          UNIT_TEST(a_new_keeper_gets_all), UNIT_TEST(lost_while_offering),
-          UNIT_TEST(the_end_waits_until_all_is_given), UNIT_TEST(the_end_takes_several_slices),
-          UNIT_TEST(the_end_gives_up), UNIT_TEST(recovered_and_claimed),
-          UNIT_TEST(what_is_not_recovered), UNIT_TEST(no_room_to_recover),
-          UNIT_TEST(adopted_and_offered), UNIT_TEST(what_is_not_adopted))
+          UNIT_TEST(a_new_keeper_gets_all), UNIT_TEST(a_new_keeper_accepts_nothing),
+          UNIT_TEST(lost_while_offering), UNIT_TEST(the_end_waits_until_all_is_given),
+          UNIT_TEST(the_end_takes_several_slices), UNIT_TEST(the_end_gives_up),
+          UNIT_TEST(recovered_and_claimed), UNIT_TEST(what_is_not_recovered),
+          UNIT_TEST(no_room_to_recover), UNIT_TEST(adopted_and_offered),
+          UNIT_TEST(what_is_not_adopted))

@@ -7,11 +7,13 @@
 
 #include <grp.h>
 #include <limits.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "common/base/linux.h"
+#include "common/base/util.h"
 #include "daemon/base/table.h"
 #include "unit/faults_memfd.h"
 
@@ -343,6 +345,28 @@ START_TEST(memory_of_another_user)
 }
 END_TEST
 
+/* A client can have a lease of memory that it has made. Then open() would wait for 45 s. */
+START_TEST(a_lease_makes_nobody_wait)
+{
+    struct stat st;
+    int fd = client_memfd(0, 10, &st);
+    char path[40];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    int reader = open(path, O_RDONLY | O_CLOEXEC);
+    close(fd); /* there is a lease for readers only while nobody can write */
+    signal(SIGIO, SIG_IGN);
+    if (fcntl(reader, F_SETLEASE, F_RDLCK)) { /* this kernel knows none of a memfd */
+        close(reader);
+        return;
+    }
+    ck_assert_int_eq(sealed_take_over(reader, &st), 0);
+    int64_t begin = now_ns();
+    ck_assert_int_eq(sealed_open(st.st_ino, O_RDWR), -EWOULDBLOCK);
+    ck_assert_int_lt(now_ns() - begin, 2000000000);
+    drop(st.st_ino);
+}
+END_TEST
+
 /* The kernel's error is returned, and the object stays. */
 START_TEST(facts_that_cannot_be_read)
 {
@@ -455,5 +479,6 @@ UNIT_MAIN("sealed_objects", UNIT_TEST(created_as_promised), UNIT_TEST(fully_seal
           UNIT_TEST(a_kernel_without_noexec), UNIT_TEST(room_is_limited),
           UNIT_TEST(taken_over_once), UNIT_TEST(equal_hashes),
           UNIT_TEST(a_client_has_changed_the_mode), UNIT_TEST(memory_of_another_user),
-          UNIT_TEST(facts_that_cannot_be_read), UNIT_TEST(huge_pages_have_numbers_of_their_own),
-          UNIT_TEST(huge_pages_are_reserved), UNIT_TEST(nothing_is_left_of_a_huge_failure))
+          UNIT_TEST(a_lease_makes_nobody_wait), UNIT_TEST(facts_that_cannot_be_read),
+          UNIT_TEST(huge_pages_have_numbers_of_their_own), UNIT_TEST(huge_pages_are_reserved),
+          UNIT_TEST(nothing_is_left_of_a_huge_failure))
