@@ -183,18 +183,18 @@ END_TEST
 START_TEST(lost_reports)
 {
     const struct inotify_event lost = {.wd = -1, .mask = IN_Q_OVERFLOW};
-    struct {
-        struct inotify_event event;
-        char name[16];
-    } end = {{.mask = IN_CLOSE_NOWRITE, .len = 16}, "5.7"};
+    const struct inotify_event closed = {.mask = IN_CLOSE_NOWRITE, .len = 16};
+    char end[sizeof closed + 16] = {0};
+    memcpy(end, &closed, sizeof closed);
+    strcpy(end + sizeof closed, "5.7");
     uint64_t seen = 0;
     int ends[2];
     ck_assert_int_eq(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
     struct presence p = {.news = ends[0]};
     ck_assert_int_eq(presence_read(&p, see, &seen), NEWS_NONE);
-    ck_assert_int_eq(write(ends[1], &end, sizeof end), sizeof end);
+    ck_assert_int_eq(write(ends[1], end, sizeof end), sizeof end);
     ck_assert_int_eq(write(ends[1], &lost, sizeof lost), sizeof lost);
-    ck_assert_int_eq(write(ends[1], &end, sizeof end), sizeof end);
+    ck_assert_int_eq(write(ends[1], end, sizeof end), sizeof end);
     ck_assert_int_eq(presence_read(&p, see, &seen), NEWS_LOST);
     ck_assert_uint_eq(seen, 707); /* the others are reported all the same */
     close(ends[0]);
