@@ -65,7 +65,7 @@ static void look_in(pid_t pid)
     ck_assert_int_eq(salvage_ask(&salvage, (uint32_t)pid), 0);
 }
 
-/* Runs and forgets what is wanted. Returns the result. */
+/* Runs, and forgets the objects that are wanted. Returns the result. */
 static int run(void)
 {
     int r = salvage_run(&salvage);
@@ -322,7 +322,7 @@ START_TEST(a_lack_is_an_error)
 }
 END_TEST
 
-/* What was noted before stays. */
+/* The objects and processes that were noted before stay. */
 START_TEST(no_memory_to_note)
 {
     struct stat st;

@@ -19,7 +19,7 @@ struct kept {
     uint64_t number;
 };
 
-/* The place, and what sealed.c has done. */
+/* The place, and the calls of sealed.c. */
 static struct {
     int offer, forget;      /* results */
     unsigned refusals;      /* how many calls get these results; later ones succeed */
@@ -27,7 +27,7 @@ static struct {
     unsigned slow_us;       /* how long a call takes */
     int64_t events[MANY];   /* accepted: number of an offer, or -number of one forgotten */
     unsigned n_events, n_calls, n_reports, n_ends;
-    struct kept kept[4]; /* what an earlier daemon has left */
+    struct kept kept[4]; /* objects that an earlier daemon has left */
     unsigned n_kept;
 } place;
 
@@ -221,8 +221,8 @@ START_TEST(a_new_keeper_gets_all)
 }
 END_TEST
 
-/* A keeper ends, and the next one before it has accepted anything. What ends until then was given
- * to nobody. */
+/* A keeper ends, and the next one before it has accepted anything. An object that ends
+ * until then was given to nobody. */
 START_TEST(a_new_keeper_accepts_nothing)
 {
     int64_t a = create(), b = create(), c = create();
@@ -356,7 +356,7 @@ START_TEST(recovered_and_claimed)
 }
 END_TEST
 
-/* What was kept under a wrong number, lacks a seal, or is here already, is dropped and forgotten. A
+/* An object that was kept under a wrong number, lacks a seal, or is here already, is dropped. A
  * place has one object of a number, so the last of these is harmless. */
 START_TEST(what_is_not_recovered)
 {
@@ -423,7 +423,7 @@ START_TEST(adopted_and_offered)
 }
 END_TEST
 
-/* sealed_adopt() closes what it does not take. */
+/* sealed_adopt() closes each descriptor that it does not take. */
 START_TEST(what_is_not_adopted)
 {
     int64_t a, b;

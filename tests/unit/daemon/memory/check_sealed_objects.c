@@ -35,7 +35,7 @@ static void drop(ino_t inode)
     ck_assert_int_eq(close(sealed_take(inode)), 0);
 }
 
-/* Returns what a client makes: a sealed memfd. */
+/* Returns a sealed memfd, as a client makes it. */
 static int client_memfd(unsigned flags, uint64_t bytes, struct stat *ret)
 {
     int fd = memfd_create("unit", MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
