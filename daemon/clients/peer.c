@@ -42,9 +42,9 @@ static int pidfd_by_pid(int socket_fd, pid_t pid)
 #define STAT_PARENT     4  /* fields of /proc/PID/stat, see proc(5) */
 #define STAT_START      22
 
-/* Returns a field of /proc/PID/stat after the second one, or 0 with errno: ESRCH if the file has no
- * such field. The search begins at the last ')', because the second field, the command, may have
- * spaces and parentheses. */
+/* Returns a field of /proc/PID/stat after the second one, or 0 with errno: ESRCH if the field is 0
+ * or the file has none. The search begins at the last ')', because the second field, the command,
+ * may have spaces and parentheses. */
 static uint64_t stat_field(pid_t pid, int number)
 {
     char path[32], text[1024];
@@ -59,7 +59,7 @@ static uint64_t stat_field(pid_t pid, int number)
     const char *p = strrchr(text, ')');
     for (int field = 2; p && field < number; field++)
         p = strchr(p + 1, ' ');
-    if (p && sscanf(p, "%llu", &value) == 1)
+    if (p && sscanf(p, "%llu", &value) == 1 && value)
         return value;
     errno = ESRCH;
     return 0;
@@ -67,7 +67,7 @@ static uint64_t stat_field(pid_t pid, int number)
 
 /* Polls twice. When a thread other than the first one calls exec, it takes the pid over from the
  * first thread. poll() looks at the thread of a pid without a lock. If it loses that race, it takes
- * the process for dead. By then the pid has its new thread, so the second poll sees that one. */
+ * the process for dead. By then the pid has its new thread, so the second poll sees the new one. */
 bool peer_has_ended(int pidfd)
 {
     struct pollfd p = {.fd = pidfd, .events = POLLIN};

@@ -284,11 +284,13 @@ START_TEST(no_birth_in_the_file)
         "7 (ends) S 4 5 6 7 8",
         "7 (ends) S 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 ",
         "7 (text) S 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 x 23",
+        "7 (first) S 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 0 23",
     };
     int pidfd = pidfd_of(getpid());
     kernel = KERNEL_OLD;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         stat_text = texts[i];
+        errno = EIO; /* an older error */
         uint64_t birth = peer_birth(pidfd, getpid());
         int error = errno;
         ck_assert_uint_eq(birth, 0);
