@@ -23,8 +23,8 @@ tests() {
 skipped='arm64|deb|elsewhere|headers|install|kernels|model|neighbours|packages|vectorised|wheel'
 rm -f $build/tests.log
 if ! tests "$skipped"; then
-    # Programs of other users could not write the counters of ours, and said so. Tests that forbid system
-    # calls fail nevertheless.
+    # Programs of other users could not write counters into files of this user, and printed errors. Tests that
+    # forbid system calls fail nevertheless.
     find $build -type d -exec chmod a+rwx {} + -o -name '*.gcda' -exec chmod a+rw {} +
     tests "$skipped" --rerun-failed || true
 fi

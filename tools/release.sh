@@ -70,9 +70,9 @@ tools/deb.sh "$work/debian"
 # The other files there describe this build and its machine.
 mv "$work"/debian/*.{deb,dsc,tar.*} "$work/out"
 # The PKGBUILD and the file for rpm know the same archive by this name.
-plot=uplot-$(tools/uplot.sh --version)
-cp "$work/out/shmview_$version.orig-uplot.tar.gz" "$work/out/$plot.tar.gz"
-sums=$(sha256sum "$work/out/"{"$top.src","$plot"}.tar.gz | cut -d ' ' -f 1 | paste -sd ' ')
+uplot_name=uplot-$(tools/uplot.sh --version)
+cp "$work/out/shmview_$version.orig-uplot.tar.gz" "$work/out/$uplot_name.tar.gz"
+sums=$(sha256sum "$work/out/"{"$top.src","$uplot_name"}.tar.gz | cut -d ' ' -f 1 | paste -sd ' ')
 sed "s/^sha256sums=(SKIP SKIP)\$/sha256sums=($sums)/" packaging/arch/PKGBUILD > "$work/out/PKGBUILD"
 grep -q "^sha256sums=($sums)\$" "$work/out/PKGBUILD" || die "packaging/arch/PKGBUILD has no line for the checksums"
 

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# uplot.sh [--installed | --version | ARCHIVE]: prints the folder of uPlot's npm package. If the tree has none, npm installs it into
-# web/node_modules by the version and checksum of web/package-lock.json, or with --installed the script fails. With
-# ARCHIVE, writes the package as a tar.gz of the folder uplot instead, whose bytes depend on those of the files and on
+# uplot.sh [--installed | --version | ARCHIVE]: prints the folder of uPlot's npm package. If the tree has none, npm
+# installs it into web/node_modules by the version and checksum of web/package-lock.json, or with --installed the script
+# fails. With ARCHIVE, writes the package as a tar.gz of the folder uplot instead, whose bytes depend on those of the files and on
 # $SOURCE_DATE_EPOCH only. --version prints the version that the tree requires, and installs nothing.
 set -euo pipefail
 installed=""

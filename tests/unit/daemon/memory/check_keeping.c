@@ -85,7 +85,7 @@ START_TEST(an_offer_starts_a_keeper)
     pid_t pid = kept_pid();
     ck_assert_int_gt(pid, 0);
     ck_assert_int_eq(offer(1), 0);
-    ck_assert_int_eq(kept_pid(), pid); /* the same */
+    ck_assert_int_eq(kept_pid(), pid); /* no second keeper was started */
     ck_assert(!keeping_has_lost());
     expect_kept(2);
     end();

@@ -9,10 +9,10 @@
 
 #include "unit/faults.h"
 
-/* What it does right before the daemon receives, once for each letter:
+/* The acts of the keeper right before the daemon receives, a letter for each:
  * a: accepts; h: sends HELD with the next thing; r: sends READY; c: closes the connection;
  * l: closes the listening socket; f: sends a message that a daemon must not get; s: a message that
- * is too short; a point: no more before the next time. */
+ * is too short; a point: waits until the daemon receives again. */
 static const char *acts;
 static int listener = -1, served = -1;
 static unsigned n_held;

@@ -186,7 +186,7 @@ START_TEST(refused_and_given_later)
 }
 END_TEST
 
-/* A new object can have the number of one that has ended, so that one must be forgotten first. */
+/* A new object can have the number of an ended one. So the ended one must be forgotten first. */
 START_TEST(forgotten_before_the_next_is_offered)
 {
     int64_t a = create();

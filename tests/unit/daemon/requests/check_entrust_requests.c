@@ -99,7 +99,7 @@ START_TEST(tied_to_an_ancestor)
     char text[64];
     begin();
     snprintf(text, sizeof text, "{'name':'t','pid':%d}", (int)getppid());
-    house_call(guest, "Entrust", text); /* "s" stays in the list behind it */
+    house_call(guest, "Entrust", text); /* "s" follows it in the list */
     struct segment *t = registry_find(&house.state.registry, "t");
     ck_assert_uint_eq(t->holder.pid, (uint32_t)getppid());
     ck_assert_uint_ne(t->holder.birth, 0);
