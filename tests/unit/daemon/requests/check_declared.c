@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Creates declared segments while calls fail: each is there completely or not at all. */
-#include "unit/house.h"
+#include "unit/house_config.h"
 
-#include "daemon/config/config_reader.h"
 #include "daemon/reload.h"
 #include "daemon/requests/declared.h"
 #include "unit/faults.h"
@@ -16,31 +15,6 @@ static void done(struct state *state)
     n_done++;
 }
 
-static void say(void *arg, const char *line)
-{
-    (void)arg;
-    ck_abort_msg("%s", line);
-}
-
-static int no_lookup(enum access_kind kind, const char *name, uint32_t *ret_id)
-{
-    (void)kind, (void)name, (void)ret_id;
-    return -ENOENT;
-}
-
-/* Puts a configuration into force. */
-static void configure(const char *text)
-{
-    struct config_reader reader;
-    const char *json = unit_json(text);
-    ck_assert_int_eq(config_reader_begin(&reader, no_lookup, 0, say, NULL), 0);
-    config_reader_add(&reader, "f", json, strlen(json));
-    config_free(house.state.config);
-    house.state.config = config_reader_end(&reader);
-    ck_assert_ptr_nonnull(house.state.config);
-    house.state.quota.limits = &house.state.config->limits;
-}
-
 /* Discards what is logged. */
 static void hush(void)
 {
@@ -52,7 +26,7 @@ static void hush(void)
 static void open_house(const char *text)
 {
     house_open(&house);
-    configure(text);
+    house_configure(&house, text);
     house.state.declared.done = done;
     n_done = 0;
 }
@@ -263,7 +237,8 @@ START_TEST(layouts_are_limited)
     open_house(text);
     declare();
     ck_assert_uint_eq(get("a")->layouts.n, LIMIT_LAYOUTS);
-    configure("{'segments':[{'name':'a','size':1,'layouts':[{'name':'more','views':[]}]}]}");
+    house_configure(&house,
+                    "{'segments':[{'name':'a','size':1,'layouts':[{'name':'more','views':[]}]}]}");
     declare();
     ck_assert_uint_eq(get("a")->layouts.n, LIMIT_LAYOUTS);
     house_close(&house);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks that a segment which differs from its declaration stays as it is, and that the log has the
  * difference. */
-#include "unit/house.h"
+#include "unit/house_config.h"
 
 #include <shmview/placement.h>
 
-#include "daemon/config/config_reader.h"
 #include "daemon/requests/declared.h"
 
 static struct house house;
@@ -16,33 +15,14 @@ static void done(struct state *state)
     (void)state;
 }
 
-static void say(void *arg, const char *line)
-{
-    (void)arg;
-    ck_abort_msg("%s", line);
-}
-
-static int no_lookup(enum access_kind kind, const char *name, uint32_t *ret_id)
-{
-    (void)kind, (void)name, (void)ret_id;
-    return -ENOENT;
-}
-
 /* Declares "a" with these members besides its name. Returns the lines of the log since then. */
 static const char *declare(const char *members)
 {
     static char log[4000];
     char text[1000];
-    struct config_reader reader;
     int64_t deadline = now_ns() + HOUSE_WAIT_NS;
     snprintf(text, sizeof text, "{'segments':[{'name':'a',%s}]}", members);
-    const char *json = unit_json(text);
-    ck_assert_int_eq(config_reader_begin(&reader, no_lookup, 0, say, NULL), 0);
-    config_reader_add(&reader, "f", json, strlen(json));
-    config_free(house.state.config);
-    house.state.config = config_reader_end(&reader);
-    ck_assert_ptr_nonnull(house.state.config);
-    house.state.quota.limits = &house.state.config->limits;
+    house_configure(&house, text);
     ck_assert_int_eq(ftruncate(logged, 0), 0);
     declared_start(&house.state);
     while ((house.state.declared.n_pending || house.state.n_jobs) && now_ns() < deadline)
