@@ -19,6 +19,8 @@
 
 /* A daemon that takes nothing for so long is given up. */
 #define DAEMON_WAIT_S 20
+/* How long the keeper waits before it tries again what lacked memory or descriptors. */
+#define LACK_PAUSE_MS 100
 
 /* --- Messages ------------------------------------------------------------- */
 
@@ -58,6 +60,8 @@ int keeper_receive(int socket, struct keeper_message *ret, int *ret_fd)
         c->cmsg_len == CMSG_LEN(sizeof fd))
         memcpy(&fd, CMSG_DATA(c), sizeof fd);
     bool has_fd = message.kind == KEEPER_KEEP || message.kind == KEEPER_HELD;
+    if ((size_t)n == sizeof message && has_fd && fd < 0 && m.msg_flags & MSG_CTRUNC)
+        return -EMFILE; /* the kernel has closed it */
     if ((size_t)n != sizeof message || m.msg_flags & (MSG_TRUNC | MSG_CTRUNC) ||
         has_fd != (fd >= 0))
         return -EPROTO;
@@ -130,6 +134,8 @@ static void greet(struct keeper *k, int listener)
     CLEANUP_FD int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     struct timeval wait = {.tv_sec = DAEMON_WAIT_S};
     struct held *h;
+    if (fd < 0)
+        poll(NULL, 0, LACK_PAUSE_MS); /* the connection stays in the queue of the listener */
     if (fd < 0 || !keeper_is_own(fd))
         return;
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait);
@@ -142,19 +148,35 @@ static void greet(struct keeper *k, int listener)
     k->daemon = steal_fd(&fd);
 }
 
+static void follow(struct keeper *k, const struct keeper_message *message, int fd)
+{
+    if (message->kind == KEEPER_KEEP)
+        keep(k, message->number, fd);
+    else if (message->kind == KEEPER_FORGET)
+        forget(k, message->number);
+    else
+        close_fdp(&fd);
+}
+
+/* A lack of memory or descriptors does not end the connection, because the daemon would start
+ * another keeper, and this one would hold its objects for ever. */
 static void listen_to_daemon(struct keeper *k)
 {
     struct keeper_message message = {0};
     int fd = -1;
-    int r = keeper_receive(k->daemon, &message, &fd);
-    if (r)
+    switch (keeper_receive(k->daemon, &message, &fd)) {
+    case 0:
+        follow(k, &message, fd);
+        break;
+    case -EMFILE: /* the object is not kept */
+        break;
+    case -ENOMEM:
+    case -ENOBUFS: /* the message stays in the queue */
+        poll(NULL, 0, LACK_PAUSE_MS);
+        break;
+    default:
         close_fdp(&k->daemon);
-    else if (message.kind == KEEPER_KEEP)
-        keep(k, message.number, fd);
-    else if (message.kind == KEEPER_FORGET)
-        forget(k, message.number);
-    else
-        close_fdp(&fd);
+    }
 }
 
 /* Returns whether there is something to keep or somebody to serve. */

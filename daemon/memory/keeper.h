@@ -7,8 +7,9 @@
  * keeper_message, KEEP and HELD with one descriptor. After a connection the keeper sends HELD for
  * each object, then READY. The daemon then sends KEEP and FORGET, which have no reply. Both sides
  * speak only to processes of their own user. The keeper ignores messages of other kinds, a KEEP
- * with a number that it has, and a FORGET with one that it has not. Bytes that are no message and
- * an error of recvmsg() end the connection; the objects stay for the next one.
+ * with a number that it has, and a FORGET with one that it has not. It keeps no object for which it
+ * lacks memory or a descriptor. Bytes that are no message end the connection, and so does an error
+ * of recvmsg() other than a lack of memory; the objects stay for the next one.
  *
  * The keeper ends when it holds nothing and no daemon is connected. */
 #ifndef DAEMON_KEEPER_H
@@ -38,7 +39,8 @@ struct keeper_message {
 int keeper_send(int socket, enum keeper_kind kind, uint64_t number, int fd, int flags);
 
 /* Receives one message. *ret_fd is its descriptor, which the caller owns, or -1. Returns 0; -EPIPE
- * at the end of the connection; -EPROTO for what is no such message; or another -errno. */
+ * at the end of the connection; -EMFILE if this process has no descriptor free for that of a
+ * message, which is then lost; -EPROTO for bytes that are no such message; or another -errno. */
 int keeper_receive(int socket, struct keeper_message *ret, int *ret_fd);
 
 /* Whether the peer of the socket runs as this process's user. */

@@ -4,6 +4,10 @@
 
 #include "unit/kept.h"
 
+#include <inttypes.h>
+#include <sys/resource.h>
+#include <time.h>
+
 #include "common/base/descriptor.h"
 #include "unit/faults.h"
 
@@ -298,6 +302,71 @@ START_TEST(without_memory_one_thing_is_not_kept)
 }
 END_TEST
 
+/* Lets the keeper open no descriptor, or as many as the test may. */
+static void limit_descriptors(bool none)
+{
+    struct rlimit limit;
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    if (none)
+        limit.rlim_cur = 2; /* poll() needs as much for two descriptors */
+    ck_assert_int_eq(prlimit(kept_pid(), RLIMIT_NOFILE, &limit, NULL), 0);
+}
+
+static int64_t processor_ns(pid_t pid)
+{
+    clockid_t clock;
+    struct timespec t;
+    ck_assert_int_eq(clock_getcpuclockid(pid, &clock), 0);
+    ck_assert_int_eq(clock_gettime(clock, &t), 0);
+    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+START_TEST(without_a_descriptor_it_waits)
+{
+    int daemon = begin("");
+    limit_descriptors(true);
+    int waits = kept_connect();
+    ck_assert_int_ge(waits, 0);
+    int64_t used = processor_ns(kept_pid()), begun = now_ns();
+    usleep(300000);
+    used = processor_ns(kept_pid()) - used;
+    ck_assert_msg(used < (now_ns() - begun) / 4, "%" PRId64 " ns", used);
+    limit_descriptors(false);
+    kept_expect(waits, 0, NULL, NULL);
+    expect_end(daemon);
+    end(waits, 0);
+}
+END_TEST
+
+START_TEST(without_a_descriptor_one_thing_is_not_kept)
+{
+    int daemon = begin("");
+    limit_descriptors(true);
+    ck_assert_int_eq(keeper_send(daemon, KEEPER_KEEP, 9, things[2].fd, 0), 0);
+    thing_pass(&things[2]);
+    ck_assert(thing_is_free(&things[2], KEPT_WAIT_MS));
+    limit_descriptors(false);
+    keep(daemon, 0);
+    keep(daemon, 1);
+    int next = next_daemon(2);
+    expect_end(daemon);
+    end(next, 2);
+}
+END_TEST
+
+START_TEST(a_lack_of_memory_delays_a_message)
+{
+    const char *const faults[] = {"recvmsg:12", "recvmsg:105"};
+    for (unsigned i = 0; i < ARRAY_LEN(faults); i++) {
+        int daemon = begin(faults[i]);
+        keep(daemon, 0);
+        int next = next_daemon(1);
+        expect_end(daemon);
+        end(next, 1);
+    }
+}
+END_TEST
+
 START_TEST(a_connection_that_cannot_be_accepted_waits)
 {
     int daemon = begin("accept4:24");
@@ -372,7 +441,9 @@ KEPT_MAIN("keeper", run, UNIT_TEST(things_outlive_their_daemon),
           UNIT_TEST(the_next_daemon_replaces_the_last), UNIT_TEST(other_kinds_are_ignored),
           UNIT_TEST(what_is_no_message_ends_the_connection),
           UNIT_TEST(a_daemon_that_has_gone_is_skipped), UNIT_TEST(another_user_gets_nothing),
-          UNIT_TEST(without_memory_one_thing_is_not_kept),
+          UNIT_TEST(without_memory_one_thing_is_not_kept), UNIT_TEST(without_a_descriptor_it_waits),
+          UNIT_TEST(without_a_descriptor_one_thing_is_not_kept),
+          UNIT_TEST(a_lack_of_memory_delays_a_message),
           UNIT_TEST(a_connection_that_cannot_be_accepted_waits),
           UNIT_TEST(it_reports_that_it_cannot_start), UNIT_TEST(it_holds_nothing_of_its_starter),
           UNIT_TEST(messages))
