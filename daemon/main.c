@@ -264,6 +264,6 @@ int main(int argc, char **argv)
             return 1;
         }
     }
-    server_hold_ends(SIG_BLOCK);
+    server_hold_signals(SIG_BLOCK);
     return serve_instance(&options, config, ready);
 }

@@ -274,6 +274,7 @@ static void finish_stop(struct state *state)
     if (!s->stopping || state->n_jobs)
         return;
     stray_init(NULL);
+    server_hold_signals(SIG_BLOCK); /* without their handlers they would end the process */
     uv_walk(&s->loop, close_handle, NULL);
 }
 
@@ -299,6 +300,8 @@ static void server_stop(struct server *s)
 static void on_signal(uv_signal_t *signal, int number)
 {
     struct server *s = signal->data;
+    if (s->stopping)
+        return;
     if (number == SIGHUP) {
         reload_start(&s->reload);
         return;
@@ -369,13 +372,14 @@ static int start_signal(struct server *s, uv_signal_t *handle, int number)
     return r ? r : uv_signal_start(handle, on_signal, number);
 }
 
-void server_hold_ends(int how)
+void server_hold_signals(int how)
 {
-    sigset_t ends;
-    sigemptyset(&ends);
-    sigaddset(&ends, SIGTERM);
-    sigaddset(&ends, SIGINT);
-    pthread_sigmask(how, &ends, NULL);
+    sigset_t handled;
+    sigemptyset(&handled);
+    sigaddset(&handled, SIGTERM);
+    sigaddset(&handled, SIGINT);
+    sigaddset(&handled, SIGHUP);
+    pthread_sigmask(how, &handled, NULL);
 }
 
 /* Makes declared segments before any client is served, by running the loop without the socket. */
@@ -445,7 +449,7 @@ int server_init(struct server *server, const struct listener *listener,
     if (r == 0)
         r = start_signal(server, &server->sighup, SIGHUP);
     if (r == 0)
-        server_hold_ends(SIG_UNBLOCK);
+        server_hold_signals(SIG_UNBLOCK);
     if (r == 0)
         r = clients_open(&server->state.clients, server->max_watched);
     if (r == 0)

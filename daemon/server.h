@@ -43,9 +43,11 @@ struct server {
     TAILQ_HEAD(, connection) lingering; /* their clients have gone; requests wait for a turn */
 };
 
-/* Blocks SIGTERM and SIGINT before anything is made that an end must remove; server_init() lets
- * them through once the server handles them. how: as for pthread_sigmask(). */
-void server_hold_ends(int how);
+/* Blocks SIGTERM, SIGINT and SIGHUP, before anything is made that an end must remove. server_init()
+ * lets them through once the server handles them. When the server ends, they are blocked again, so
+ * that no second signal ends the process before everything is removed. how: as for
+ * pthread_sigmask(). */
+void server_hold_signals(int how);
 
 /* Starts a server, which must be zeroed: takes over the listener, the store, the configuration, and
  * the segments of the last daemon. When this returns 0, each segment that the configuration

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "support/await.h"
@@ -149,6 +150,30 @@ START_TEST(an_interrupt_ends_it_as_well)
 }
 END_TEST
 
+/* The first signal decides, and no other ends the daemon before it has removed everything. */
+START_TEST(further_signals_change_nothing)
+{
+    static const int further[] = {SIGTERM, SIGHUP, SIGINT};
+    struct daemon d;
+    daemon_start(&d);
+    struct shmview_connection *conn = client_connect(&d);
+    struct shmview_segment *seg = client_create(conn, "seg", 10);
+    for (unsigned i = 0; i < sizeof further / sizeof further[0]; i++) {
+        siginfo_t info = {0};
+        ck_assert_int_eq(kill(d.pid, SIGINT), 0);
+        while (info.si_pid == 0) { /* it has not ended */
+            kill(d.pid, further[i]);
+            ck_assert_int_eq(waitid(P_PID, (id_t)d.pid, &info, WEXITED | WNOHANG | WNOWAIT), 0);
+        }
+        daemon_await_end(&d);
+        daemon_restart(&d);
+    }
+    daemon_stop(&d);
+    OK(shmview_detach(seg));
+    OK(shmview_disconnect(conn));
+}
+END_TEST
+
 /* Its socket is there before it serves. */
 START_TEST(an_interrupt_ends_it_while_it_starts)
 {
@@ -212,11 +237,17 @@ END_TEST
 int main(void)
 {
     const struct suite_test tests[] = {
-        SUITE_TEST(options_are_explained),        SUITE_TEST(a_socket_has_one_daemon),
-        SUITE_TEST(two_daemons_do_not_mix),       SUITE_TEST(what_is_no_socket_is_left_alone),
-        SUITE_TEST(missing_directories_are_made), SUITE_TEST(the_socket_of_another_is_not_removed),
-        SUITE_TEST(an_interrupt_ends_it_as_well), SUITE_TEST(an_interrupt_ends_it_while_it_starts),
-        SUITE_TEST(it_tells_when_it_is_ready),    SUITE_END,
+        SUITE_TEST(options_are_explained),
+        SUITE_TEST(a_socket_has_one_daemon),
+        SUITE_TEST(two_daemons_do_not_mix),
+        SUITE_TEST(what_is_no_socket_is_left_alone),
+        SUITE_TEST(missing_directories_are_made),
+        SUITE_TEST(the_socket_of_another_is_not_removed),
+        SUITE_TEST(an_interrupt_ends_it_as_well),
+        SUITE_TEST(further_signals_change_nothing),
+        SUITE_TEST(an_interrupt_ends_it_while_it_starts),
+        SUITE_TEST(it_tells_when_it_is_ready),
+        SUITE_END,
     };
     return suite_main("start", tests);
 }
