@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "job.h"
+#include "node.h"
 #include "place.h"
 #include "text.h"
 #include "verdict.h"
@@ -194,9 +195,7 @@ static int divide(struct shmview_mpi *job, MPI_Comm comm)
     MPI_Comm_set_errhandler(job->all, MPI_ERRORS_RETURN);
     MPI_Comm_rank(job->all, &job->rank);
     MPI_Comm_size(job->all, &job->n_ranks);
-    result = text_check(
-        MPI_Comm_split_type(job->all, MPI_COMM_TYPE_SHARED, job->rank, MPI_INFO_NULL, &job->node),
-        doing);
+    result = node_split(job->all, shmview_deadline(job->timeout_ns), &job->node);
     if (result < 0)
         return result;
     MPI_Comm_set_errhandler(job->node, MPI_ERRORS_RETURN);

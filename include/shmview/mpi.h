@@ -91,7 +91,7 @@ struct shmview_mpi_spec {
 
 /* Opens the segment called name on each node of comm, for writing on every rank.
  *
- * The ranks that can share memory are a node (MPI_COMM_TYPE_SHARED). Its leader creates the
+ * The ranks of shmview_mpi_node_comm() are a node. Its leader, the lowest of them, creates the
  * segment, or adopts the one of that name, if size and layouts agree. It declares the layouts that
  * are missing. connection is this rank's connection, which must outlive the handle. If it is NULL,
  * the library connects as shmview_connect(NULL, 0) does: on a node without a daemon the leader
@@ -129,6 +129,19 @@ int shmview_mpi_close(struct shmview_mpi *job);
 int shmview_mpi_close_keeping(struct shmview_mpi *job, struct shmview_segment **ret_segment);
 
 /* --- Facts --------------------------------------------------------------- */
+
+/* Divides comm into nodes: the ranks that run under one kernel and have the same /dev/shm, and
+ * therefore can share a segment. MPI_Comm_split_type() with MPI_COMM_TYPE_SHARED may return fewer
+ * ranks, those among which MPI itself uses shared memory: in an MPICH over UCX each rank is alone.
+ * The members of *ret_node have the order of their ranks in comm. The caller frees it by
+ * MPI_Comm_free().
+ *
+ * Collective over comm; blocks until all of its ranks are there, without a deadline. Returns 0 on
+ * success. On failure every rank returns -SHMVIEW_ERR_NO_MEMORY; _SYSTEM if a rank cannot read what
+ * identifies its kernel and its /dev/shm, with the name of its node; or _PEER if MPI reports an
+ * error and the error handler of comm returns. If comm is MPI_COMM_NULL or an intercommunicator,
+ * returns _INVALID without waiting for other ranks. */
+int shmview_mpi_node_comm(MPI_Comm comm, MPI_Comm *ret_node);
 
 /* Facts of a handle, which do not block and never fail. The segment is valid until the handle is
  * closed; the program must not detach it. Nodes are numbered from 0 in the order of their lowest

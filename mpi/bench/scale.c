@@ -221,7 +221,7 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &n);
     MPI_Comm node;
     int n_places;
-    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, me, MPI_INFO_NULL, &node);
+    need(shmview_mpi_node_comm(MPI_COMM_WORLD, &node) == 0, "the node");
     MPI_Comm_size(node, &n_places);
     MPI_Comm_rank(node, &place);
     struct shmview_mpi *job = open_job(MPI_COMM_WORLD, "scale", n_places);

@@ -198,7 +198,7 @@ static void open_job(struct worker *w)
 
     MPI_Comm node;
     int place, n_places, most;
-    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
+    must(shmview_mpi_node_comm(MPI_COMM_WORLD, &node), "the node");
     MPI_Comm_rank(node, &place);
     MPI_Comm_size(node, &n_places);
     MPI_Comm_free(&node);

@@ -224,7 +224,7 @@ static void open_job(const struct options *o, struct shmview_mpi **ret_job,
         .name = "parameters", .views = &parameters, .n_views = 1};
     MPI_Comm node;
     int place, n_places, most;
-    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
+    must(shmview_mpi_node_comm(MPI_COMM_WORLD, &node), "the node");
     MPI_Comm_rank(node, &place);
     MPI_Comm_size(node, &n_places);
     MPI_Comm_free(&node);

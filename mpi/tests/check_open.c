@@ -46,6 +46,28 @@ static void check_shared(void)
     OK(shmview_mpi_close(job));
 }
 
+/* Ranks are on one node if they can share a segment, even where MPI uses no shared memory. */
+static void check_node_comm(void)
+{
+    const struct shmview_mpi_spec spec = spec_of(0);
+    struct shmview_mpi *job;
+    MPI_Comm node = MPI_COMM_NULL;
+    int place, size, members = 0, before = 0;
+    OK(shmview_mpi_node_comm(MPI_COMM_WORLD, &node));
+    MPI_Comm_rank(node, &place);
+    MPI_Comm_size(node, &size);
+    OK(shmview_mpi_open(MPI_COMM_WORLD, NULL, "node", &spec, &job));
+    for (int r = 0; r < ranks_n(); r++) {
+        const int is_here = shmview_mpi_node(job, r) == shmview_mpi_node(job, ranks_me());
+        members += is_here;
+        before += is_here && r < ranks_me();
+    }
+    CHECK(size == members && place == before);
+    OK(shmview_mpi_close(job));
+    MPI_Comm_free(&node);
+    CHECK(shmview_mpi_node_comm(MPI_COMM_NULL, &node) == -SHMVIEW_ERR_INVALID);
+}
+
 /* The segment outlives the job, and belongs to the caller. */
 static void check_kept(void)
 {
@@ -208,6 +230,7 @@ int main(int argc, char **argv)
 {
     ranks_begin(&argc, &argv);
     check_shared();
+    check_node_comm();
     check_kept();
     check_label();
     check_adopted();

@@ -107,6 +107,7 @@ _PROTOTYPES = {
     "is_leader": (c_int, c_void_p),
     "nodes": (c_int, c_void_p),
     "node": (c_int, c_void_p, c_int),
+    "node_comm": (c_int, _HANDLE, POINTER(_HANDLE)),
     "failed_rank": (c_int, c_void_p),
     "error_text": (c_char_p,),
     "bcast": (c_int, c_void_p, _VIEW, c_int, c_char_p),
@@ -196,6 +197,13 @@ def handle_of(thing):
 def datatype(handle):
     """A Datatype of mpi4py, which does not free the handle."""
     made = MPI.Datatype()
+    _HANDLE.from_address(MPI._addressof(made)).value = handle.value
+    return made
+
+
+def intracomm(handle):
+    """An Intracomm of mpi4py, which the caller frees by Free()."""
+    made = MPI.Intracomm()
     _HANDLE.from_address(MPI._addressof(made)).value = handle.value
     return made
 

@@ -7,7 +7,7 @@ from mpi4py import MPI
 
 from . import Connection, Segment, View
 
-__all__ = ["Job", "Link", "Split", "link", "open", "split", "split_bytes"]
+__all__ = ["Job", "Link", "Split", "link", "node_comm", "open", "split", "split_bytes"]
 
 _H = TypeVar("_H", bound="_Handle")
 _Shape = Union[SupportsIndex, Iterable[SupportsIndex]]
@@ -22,6 +22,7 @@ class _Handle:
     def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
                  traceback: Optional[TracebackType]) -> None: ...
 
+def node_comm(comm: MPI.Intracomm) -> MPI.Intracomm: ...
 def open(comm: MPI.Intracomm, name: str, size: Optional[SupportsIndex] = None, *,
          layouts: Optional[Mapping[str, Any]] = None, lifetime: Literal["attached", "manual"] = "attached",
          timeout: Optional[float] = 60.0, connection: Optional[Connection] = None, **more: Any) -> Job: ...

@@ -41,6 +41,17 @@ def check_lifetimes():
             job.segment.remove()
 
 
+def check_node():
+    """The ranks of a node are those that share a segment."""
+    node = shmview.mpi.node_comm(comm)
+    with shmview.mpi.open(comm, "node", 64) as job:
+        members = [rank for rank in range(job.size) if job.node_of(rank) == job.node]
+        assert node.size == len(members) and node.rank == members.index(me)
+    node.Free()
+    with raises(shmview.Invalid):
+        shmview.mpi.node_comm(MPI.COMM_NULL)
+
+
 def check_handles():
     """A handle is refused where it cannot be used."""
     job = shmview.mpi.open(comm, "handles", 64, connection=shmview.connect(os.environ["SHMVIEW_SOCKET"]))
@@ -78,6 +89,7 @@ def check_handles():
 
 def main():
     check_lifetimes()
+    check_node()
     check_handles()
     memory = shmview.wrap(bytearray([me] * 8))
     comm.Bcast(memory.mpi(), 1)
