@@ -60,8 +60,12 @@ PKG_CONFIG_PATH=$libdir/pkgconfig CMAKE_PREFIX_PATH=$scratch/usr \
     bash "$SHMVIEW_SOURCE_DIR/tests/stranger/build.sh" stranger
 
 # The archive adds no names to a program but those of the headers.
+names_of() { # ARCHIVE
+    nm -g --defined-only "$1" | sed -n 's/^[0-9a-f]* [A-Z] //p' | sort
+}
 if [ -e "$libdir/libshmview.a" ]; then
-    nm -g --defined-only "$libdir/libshmview.a" | sed -n 's/^[0-9a-f]* [A-Z] //p' | grep -v '^shmview_' > extra || true
+    names_of "$libdir/libshmview.a" > names
+    grep -v '^shmview_' names > extra || true
     [ ! -s extra ] || { echo "names of the archive: $(cat extra)" >&2; exit 1; }
     flags=$(PKG_CONFIG_PATH=$libdir/pkgconfig pkg-config --static --cflags --libs shmview)
     # shellcheck disable=SC2086
@@ -71,6 +75,13 @@ if [ -e "$libdir/libshmview.a" ]; then
         exit 1
     fi
     [ "$(stranger/archived)" = "$(stranger/pkg_config_c)" ]
+fi
+# It has the same names after -flto, with which systems build their packages.
+if [ -s names ] && "$cc" -O0 -flto -o stranger/trial -x c - <<< "int main(void) { return 0; }"; then
+    "$cmake" -S "$SHMVIEW_SOURCE_DIR" -B lto -DCMAKE_BUILD_TYPE=None -DCMAKE_C_COMPILER="$cc" \
+        -DCMAKE_C_FLAGS="-O0 -flto" -DSHMVIEW_{TESTS,TOOLS,EXAMPLES,BENCH,MPI}=OFF -DSHMVIEW_{PYTHON,RUBY}= > log
+    "$cmake" --build lto --parallel 2 --target shmview_archive > log 2>&1 || { cat log >&2; exit 1; }
+    names_of lto/client/libshmview.a | diff names - >&2 || { echo "names of the archive after -flto" >&2; exit 1; }
 fi
 
 # DESTDIR comes before the prefix, and no file may contain it.
