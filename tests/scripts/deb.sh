@@ -63,6 +63,7 @@ for mpi in openmpi mpich; do
     expect "libshmview-mpi-${mpi}0" Depends "$library (>= $version)"
     expect "libshmview-mpi-$mpi-dev" Depends "lib$mpi-dev"
 done
+expect libshmview-dev Depends libjansson-dev # for pkg-config --static
 expect libshmview-dev Depends "$library (= $(field "$library" Version))"
 for package in python3-shmview ruby-shmview shmview-tools shmview-web; do
     expect "$package" Depends "$library (>= $version)"

@@ -19,6 +19,8 @@ mapfile -t programs < <(grep -o '/programs/[a-z.]*' packaging/container/compose.
 for name in "${programs[@]}"; do
     [ -e "packaging/container/$name" ] || { echo "compose.yaml: no $name" >&2; wrong=1; }
 done
+# The archive needs jansson's, which pkg-config --static names.
+expect packaging/rpm/shmview.spec "Requires: pkgconfig(jansson)"
 # Each component that CMake installs is in a package.
 mapfile -t components < <(grep -oh 'COMPONENT [a-z-]*' cmake/ShmviewInstall.cmake {bindings/*,mpi,web}/CMakeLists.txt |
     cut -d ' ' -f 2 | sort -u)

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # build.sh FOLDER: builds this project in C and in C++, with pkg-config and with CMake, in FOLDER,
-# and runs what comes out. PKG_CONFIG_PATH and CMAKE_PREFIX_PATH must name the place of shmview if
+# and runs what comes out. Where the archive is installed, it builds the project in C with that, too. PKG_CONFIG_PATH and CMAKE_PREFIX_PATH must name the place of shmview if
 # the system does not find it.
 set -euo pipefail
 cc=${CC:-cc}
@@ -34,3 +34,13 @@ check_run() {
 for program in {pkg_config,cmake}_{c,cpp}; do
     check_run "$program"
 done
+if [ -e "$(pkg-config --variable=libdir shmview)/libshmview.a" ]; then
+    flags=$(pkg-config --static --cflags --libs shmview)
+    # shellcheck disable=SC2086
+    "$cc" -o archive_c "$here/main.c" ${flags/-lshmview/-l:libshmview.a}
+    if readelf -d archive_c | grep -q libshmview; then
+        echo "the archive was not used" >&2
+        exit 1
+    fi
+    check_run archive_c
+fi
