@@ -19,7 +19,8 @@ trap 'rm -rf "$work"' EXIT
 mkdir "$work/$top"
 files() {
     git ls-files -z --cached --others --exclude-standard 2> /dev/null ||
-        find . \( -path ./build -o -path ./.pc -o -path ./uplot -o -path ./web/node_modules \) -prune -o ! -type d -printf '%P\0'
+        find . \( -path ./bindings/python/dist -o -path ./build -o -path ./.pc -o -path ./uplot -o -path ./web/node_modules \) \
+            -prune -o ! -type d -printf '%P\0'
 }
 files | while IFS= read -r -d '' file; do
     if [ -e "$file" ]; then printf '%s\0' "$file"; fi

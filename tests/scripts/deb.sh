@@ -89,8 +89,11 @@ for deb in *.deb; do
     done < <(find "$scratch/files" -type f \( -name '*.so*' -o -path '*/bin/*' \) -print0)
 done
 
-# A release builds them from an archive, where git cannot list the files: the source package has the same files.
+# A release builds them from an archive, where git cannot list the files: the source package has the same files,
+# without those that builds have left.
 dpkg-source --no-check -x "$scratch"/built/*.dsc "$scratch/archive" > "$scratch/log"
+mkdir -p "$scratch"/archive/{build,bindings/python/dist}
+touch "$scratch"/archive/{build,bindings/python/dist}/left
 GIT_CEILING_DIRECTORIES=$scratch "$scratch/archive/tools/deb.sh" --source "$scratch/again"
 revision=$(dpkg-parsechangelog -l "$source/debian/changelog" -S Version)
 for part in "$revision.debian.tar.xz" "$version.orig.tar.gz"; do

@@ -77,7 +77,7 @@ def _sources():
     except (OSError, subprocess.CalledProcessError):
         names = [os.path.relpath(os.path.join(folder, file), TREE)
                  for folder, _, files in os.walk(TREE) for file in files]
-    ignored = re.compile(r"(\.ci|build|uplot|web/node_modules)/|.*__pycache__|pyproject.toml$|PKG-INFO$")
+    ignored = re.compile(r"(\.ci|bindings/python/dist|build|uplot|web/node_modules)/|.*__pycache__|pyproject.toml$|PKG-INFO$")
     return sorted(name for name in names if not ignored.match(name) and os.path.lexists(f"{TREE}/{name}"))
 
 

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The build backend: the files that it packs. tests/scripts/wheel.sh builds with it."""
+
+import os
+import subprocess
+import sys
+import tarfile
+
+import pytest
+
+SOURCE = os.environ["SHMVIEW_SOURCE_DIR"]
+sys.path.insert(0, f"{SOURCE}/bindings/python")
+
+from backend import archive
+
+LEFT_BY_BUILDS = ["bindings/python/dist/shmview-1.tar.gz", "build/log", "uplot/package.json",
+                  "web/node_modules/uplot/package.json", "bindings/python/backend/__pycache__/a.pyc"]
+SOURCES = ["bindings/python/backend/archive.py", "docs/PYTHON.md", "web/page.c"]
+
+
+@pytest.mark.parametrize("git", [False, True])
+def test_sources(tmp_path, monkeypatch, git):
+    """A source archive has each source, and nothing that a build has left, with git and without it."""
+    for name in SOURCES + LEFT_BY_BUILDS:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    if git:
+        try:
+            subprocess.run(["git", "-C", tmp_path, "init", "-q"], check=True)
+        except OSError:
+            pytest.skip("no git")
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    monkeypatch.setattr(archive, "TREE", str(tmp_path))
+    assert archive._sources() == SOURCES
+    name = archive.write_sdist(str(tmp_path), "1.2.3")
+    with tarfile.open(tmp_path / name) as tar:
+        packed = {member.name for member in tar}
+    assert packed == {f"shmview-1.2.3/{source}" for source in [*SOURCES, "PKG-INFO", "pyproject.toml"]}
+
+
+def test_git_ignores_what_builds_leave():
+    if not os.path.exists(f"{SOURCE}/.git"):
+        pytest.skip("no clone")
+    # A pattern for folders needs the slash where there is no folder.
+    folders = ["bindings/python/dist/", "build/", "uplot/", "web/node_modules/"]
+    done = subprocess.run(["git", "-C", SOURCE, "-c", "safe.directory=*", "check-ignore", *folders], stdout=subprocess.PIPE)
+    assert done.stdout.decode().split() == folders
