@@ -76,12 +76,15 @@ for file in shmview/*.so shmview/native/*; do
     ! grep -qF -e "$source" -e "$scratch" "$file" || { echo "$file has a path of its build" >&2; exit 1; }
 done
 info=shmview-$version.dist-info
-for file in shmview/native/*.so.*; do
-    name=$(basename "$file")
-    name=${name#lib}
-    name=${name%%.so*}
-    [ "$name" = shmview ] || compgen -G "$info/licenses/*$name*" > /dev/null || { echo "no licence of $file" >&2; exit 1; }
+names=$(cd shmview/native && printf '%s\n' * | sed 's/\.so.*//; s/^lib//' | sort | paste -sd ' ')
+[ "$names" = 'jansson lmdb shmview shmviewd uv' ] || { echo "the wheel has $names" >&2; exit 1; }
+# Each has its licence, and the text of any other licence that this refers to.
+for name in jansson lmdb uv; do
+    compgen -G "$info/licenses/*$name*" > /dev/null || { echo "no licence of $name" >&2; exit 1; }
 done
+while read -r name; do
+    [ -s "$info/licenses/$name" ] || { echo "no text of $name" >&2; exit 1; }
+done < <(grep -rhos 'common-licenses/[A-Za-z0-9.+-]*[A-Za-z0-9]' "$info/licenses" | sort -u)
 cmp "$info/licenses/LICENSE" "$source/LICENSE"
 grep -qx "Version: $version" "$info/METADATA"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The build backend: the files that it packs. tests/scripts/wheel.sh builds with it."""
+"""The build backend: the files that it packs, and licences. tests/scripts/wheel.sh builds with it."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ import pytest
 SOURCE = os.environ["SHMVIEW_SOURCE_DIR"]
 sys.path.insert(0, f"{SOURCE}/bindings/python")
 
-from backend import archive
+from backend import archive, bundle
 
 LEFT_BY_BUILDS = ["bindings/python/dist/shmview-1.tar.gz", "build/log", "uplot/package.json",
                   "web/node_modules/uplot/package.json", "bindings/python/backend/__pycache__/a.pyc"]
@@ -45,3 +45,16 @@ def test_git_ignores_what_builds_leave():
     folders = ["bindings/python/dist/", "build/", "uplot/", "web/node_modules/"]
     done = subprocess.run(["git", "-C", SOURCE, "-c", "safe.directory=*", "check-ignore", *folders], stdout=subprocess.PIPE)
     assert done.stdout.decode().split() == folders
+
+
+def test_licences_have_their_texts(tmp_path):
+    """What a licence of Debian refers to is in the wheel; if it is not on the machine, there is no wheel."""
+    copyright = tmp_path / "copyright"
+    copyright.write_text("License: Expat\n Permission is hereby granted\n")
+    assert bundle._texts(copyright) == {}
+    copyright.write_text("can be found in '/usr/share/common-licenses/No-Such-1.0'.\n")
+    with pytest.raises(SystemExit, match="common-licenses/No-Such-1.0, which is not there"):
+        bundle._texts(copyright)
+    if os.path.exists("/usr/share/common-licenses/LGPL-2.1"):
+        copyright.write_text('in "/usr/share/common-licenses/LGPL-2.1".\n')
+        assert bundle._texts(copyright) == {"common-licenses/LGPL-2.1": "/usr/share/common-licenses/LGPL-2.1"}
