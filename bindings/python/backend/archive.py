@@ -25,13 +25,15 @@ backend-path = ["bindings/python"]
 """
 
 
-def _metadata(version, licences=()):
+def _metadata(version, licences):
+    """Returns the text of METADATA or PKG-INFO. licences: names of files, in an archive from its top."""
     with open(f"{TREE}/docs/PYTHON.md") as page:
         text = page.read()
-    heads = ["Metadata-Version: 2.1", "Name: shmview", f"Version: {version}", f"Summary: {SUMMARY}",
-             "License: Apache-2.0", *(f"License-File: {name}" for name in sorted(licences)), "Requires-Python: >=3.9",
-             "Keywords: shared memory,ipc,numpy,dlpack,lock", "Classifier: Operating System :: POSIX :: Linux",
-             "Classifier: Programming Language :: C", "Classifier: Programming Language :: Python :: 3",
+    heads = ["Metadata-Version: 2.4", "Name: shmview", f"Version: {version}", f"Summary: {SUMMARY}",
+             "License-Expression: Apache-2.0", *(f"License-File: {name}" for name in sorted(licences)),
+             "Requires-Python: >=3.9", "Keywords: shared memory,ipc,numpy,dlpack,lock",
+             "Classifier: Operating System :: POSIX :: Linux", "Classifier: Programming Language :: C",
+             "Classifier: Programming Language :: Python :: 3",
              "Classifier: Programming Language :: Python :: Implementation :: CPython", "Classifier: Typing :: Typed",
              "Description-Content-Type: text/markdown"]
     return "\n".join(heads) + "\n\n" + text
@@ -94,7 +96,7 @@ def write_sdist(folder, version):
             entry.mode = 0o755 if entry.mode & 0o100 else 0o644
             tar.addfile(entry, data)
 
-        for name, text in (("PKG-INFO", _metadata(version)), ("pyproject.toml", PYPROJECT)):
+        for name, text in (("PKG-INFO", _metadata(version, ["LICENSE"])), ("pyproject.toml", PYPROJECT)):
             entry = tarfile.TarInfo(f"{top}/{name}")
             data = text.encode()
             entry.size = len(data)

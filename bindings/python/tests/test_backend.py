@@ -15,7 +15,7 @@ from backend import archive, bundle
 
 LEFT_BY_BUILDS = ["bindings/python/dist/shmview-1.tar.gz", "build/log", "uplot/package.json",
                   "web/node_modules/uplot/package.json", "bindings/python/backend/__pycache__/a.pyc"]
-SOURCES = ["bindings/python/backend/archive.py", "docs/PYTHON.md", "web/page.c"]
+SOURCES = ["LICENSE", "bindings/python/backend/archive.py", "docs/PYTHON.md", "web/page.c"]
 
 
 @pytest.mark.parametrize("git", [False, True])
@@ -35,7 +35,9 @@ def test_sources(tmp_path, monkeypatch, git):
     name = archive.write_sdist(str(tmp_path), "1.2.3")
     with tarfile.open(tmp_path / name) as tar:
         packed = {member.name for member in tar}
+        metadata = tar.extractfile("shmview-1.2.3/PKG-INFO").read().decode().splitlines()
     assert packed == {f"shmview-1.2.3/{source}" for source in [*SOURCES, "PKG-INFO", "pyproject.toml"]}
+    assert {"Metadata-Version: 2.4", "License-Expression: Apache-2.0", "License-File: LICENSE"} <= set(metadata)
 
 
 def test_git_ignores_what_builds_leave():
