@@ -86,7 +86,7 @@ elsewhere() {
             "ncurses cairo fontconfig libmicrohttpd numactl python ruby"
         ;;
     *" alpine "*)
-        echo "apk add gcc make cmake pkgconf musl-dev linux-headers bsd-compat-headers libuv-dev jansson-dev lmdb-dev libsndfile-dev" \
+        echo "apk add bash gcc make cmake pkgconf musl-dev linux-headers bsd-compat-headers libuv-dev jansson-dev lmdb-dev libsndfile-dev" \
             "util-linux-dev ncurses-dev cairo-dev fontconfig-dev libmicrohttpd-dev numactl-dev python3-dev ruby-dev"
         ;;
     *) echo "these packages of Debian, or their like, are needed: ${wanted[*]}" ;;
