@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The steps of docs/tour.md with nothing but an installed wheel: no numpy, no shmviewctl, no compiler.
 
+Two sections are left out, C, which needs a compiler, and Files, which needs shmviewctl and numpy. In the others Python does
+the work of shmviewctl, without its live display, metrics and doctor.
+
 wheel.sh and tools/matrix.sh run it with the interpreter of an empty virtual environment. The second
 terminal of the tour is a process here."""
 
@@ -89,6 +92,42 @@ try:
     sys.exit("a view of a past phase was read")
 except shmview.StaleViewError:
     pass
+
+# A stream. Each frame has six numbers.
+film = shmview.create_stream("film", image=("u1", (2, 3)), lossless=True, slots=4, lifetime="manual")
+reader = other("film = shmview.open_stream('film')\nfilm.join()\nprint('joined', flush=True)\ninput()\n"
+               "frame = film.take()\nprint(frame['image'].tolist(), flush=True)\ninput()\n"
+               "frame.release()\nprint([sum(map(sum, frame['image'].tolist())) for frame in film])")
+assert reader.stdout.readline() == "joined\n"
+
+
+def publish(first):
+    with film.loan(timeout=0.2) as frame:
+        frame["image"][:] = [[first, first + 1, first + 2], [first + 3, first + 4, first + 5]]
+
+
+for first in 0, 6, 12:
+    publish(first)
+film.end()
+print(file=reader.stdin, flush=True)
+assert reader.stdout.readline() == "[[0, 1, 2], [3, 4, 5]]\n"
+status = film.status()
+held = [(each.pid, each.next, each.lag, each.missed, len(each.holds)) for each in status.readers]
+assert status.published == (3,) and status.ended == (True,) and held == [(reader.pid, 2, 2, 0, 1)], status
+assert sorted(slot.state for slot in status.slots) == ["free", "held", "published", "published"], status
+
+# A second film gets the free slot for its first frame; then the reader is in the way.
+publish(0)
+try:
+    publish(6)
+    sys.exit("the writer of a lossless stream did not wait for its reader")
+except shmview.TimedOut as error:
+    assert f"pid {reader.pid} " in str(error) and "holds 1 of 4 slots" in str(error), error
+film.end()
+done = reader.communicate("\n")[0]
+assert done == "[51, 87, 15]\n", done
+shmview.remove("film")
+film.close()
 
 # Watching, and the end
 with shmview.events("tour", kinds=["created", "owner_died", "removed"], after=0) as events:
