@@ -19,6 +19,10 @@ mapfile -t programs < <(grep -o '/programs/[a-z.]*' packaging/container/compose.
 for name in "${programs[@]}"; do
     [ -e "packaging/container/$name" ] || { echo "compose.yaml: no $name" >&2; wrong=1; }
 done
+# podman reads this file as docker does, unless there is a .containerignore.
+expect .dockerignore .git
+expect .dockerignore build
+[ ! -e .containerignore ] || { echo ".containerignore hides .dockerignore from podman" >&2; wrong=1; }
 # The archive needs jansson's, which pkg-config --static names.
 expect packaging/rpm/shmview.spec "Requires: pkgconfig(jansson)"
 # Each component that CMake installs is in a package.
