@@ -2,16 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # matrix.sh [ROW]...: makes a new root of a Debian suite for each row, and runs a target of the Makefile in it.
 # The rows are bookworm (12), trixie (13) and sid for `make check`, with torch where Debian has it; trixie-clang and
-# sid-clang for the same tests with clang, and sid-gcc-16 with that compiler; bookworm-musl for `make musl`, and
-# trixie-arm64 for `make arm64`. trixie-install and so on make the packages, in a root that has only build-essential and
-# the packages that the source package names; the wheel; and in another root, where nothing else is, the tour with the
-# wheel in an empty virtual environment and with the packages. Needs root and mmdebstrap; the roots are in build/matrix,
-# and a log of each. build/matrix/results has the line of each row: date, commit, row, result, seconds, versions, tests.
+# sid-clang for the same tests with clang, trixie-gcc-13 and sid-gcc-15 with those compilers, which are the default of no
+# suite; bookworm-musl for `make musl`, and trixie-arm64 for `make arm64`. trixie-install and so on make the packages, in
+# a root that has only build-essential and the packages that the source package names; the wheel; and in another root,
+# where nothing else is, the tour with the wheel in an empty virtual environment and with the packages. Needs root and
+# mmdebstrap; the roots are in build/matrix, and a log of each. build/matrix/results has the line of each row: date,
+# commit, row, result, seconds, versions, tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rows=("$@")
-[ ${#rows[@]} -gt 0 ] || rows=(trixie bookworm sid trixie-clang sid-clang sid-gcc-16 bookworm-musl trixie-arm64
-    trixie-install bookworm-install sid-install)
+[ ${#rows[@]} -gt 0 ] || rows=(trixie bookworm sid trixie-clang sid-clang trixie-gcc-13 sid-gcc-15 bookworm-musl
+    trixie-arm64 trixie-install bookworm-install sid-install)
 commit=$(git describe --always --dirty --exclude '*' --abbrev=10 2> /dev/null || echo -)
 mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 # No row has npm. Without uPlot all but the packages can be made.
