@@ -2,67 +2,92 @@
 # SPDX-License-Identifier: Apache-2.0
 # Compares the library's ABI, the layouts in shared memory and the protocol with the baselines in
 # tests/abi. An incompatible change must be announced: the ABI's by the minor version (the major one
-# from 1.0 on), the layouts' by SHMVIEW_LAYOUT_VERSION, the protocol's by the minor version too.
+# from 1.0 on), each layout's by the version of that layout, the protocol's by the minor version too.
 # `abi.sh update` writes new baselines.
 set -euo pipefail
+export LC_ALL=C
 source=${SHMVIEW_SOURCE_DIR:-$(cd "$(dirname "$0")/../.." && pwd)}
 build=${SHMVIEW_BUILD_DIR:-$source/build/dev}
 library=${SHMVIEW_LIBRARY:-$build/client/libshmview.so}
 baselines=$source/tests/abi
+cc=${CC:-cc}
 
 if [ -n "${SHMVIEW_SANITIZE_FLAGS:-}" ] || [ "$(uname -m)" != x86_64 ] || [ ! -e "$library" ] ||
-    ! command -v abidiff > /dev/null || ! "${CC:-cc}" --version | grep -q 'Free Software'; then
+    ! command -v abidiff > /dev/null || ! "$cc" --version | grep -q 'Free Software'; then
     echo "not with a sanitizer, and only where libabigail and gcc are"
     exit 77
 fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
+# What the baselines are about: the version that announces a change of it, and the macro of that version.
+layouts=(layout mutex stream)
+declare -A raise=([interface]="the minor version in shmview.h" [layout]=SHMVIEW_LAYOUT_VERSION
+    [mutex]=SHMVIEW_MUTEX_LAYOUT_VERSION [stream]=SHMVIEW_STREAM_LAYOUT_VERSION)
 define() {
-    sed -n "s/^#define $1 *\([0-9]*\)u\?$/\1/p" "$source/include/shmview/$2"
+    sed -n "s/^#define $1 *\([0-9]*\)u\?$/\1/p" "$source"/include/shmview/*.h
 }
-major=$(define SHMVIEW_VERSION_MAJOR shmview.h)
-printf 'interface %s\nlayout %s\n' "$([ "$major" -gt 0 ] && echo "$major" || echo "0.$(define SHMVIEW_VERSION_MINOR shmview.h)")" \
-    "$(define SHMVIEW_LAYOUT_VERSION layout.h)" > "$scratch/versions"
-"${CC:-cc}" -std=c11 -D_GNU_SOURCE -g -I "$source/include" -shared -fPIC -o "$scratch/layout.so" "$baselines/layout.c"
+major=$(define SHMVIEW_VERSION_MAJOR)
+{
+    echo "interface $([ "$major" -gt 0 ] && echo "$major" || echo "0.$(define SHMVIEW_VERSION_MINOR)")"
+    for part in "${layouts[@]}"; do echo "$part $(define "${raise[$part]}")"; done
+} > "$scratch/versions"
+
+# Prints "struct PART NAME" for each struct that the public headers define. The part is that of the header.
+flags=(-std=c11 -D_GNU_SOURCE -I "$source/include")
+(cd "$source/include" && printf '#include <%s>\n' shmview/*.h | grep -v mpi) > "$scratch/headers.c"
+"$cc" "${flags[@]}" -E -dD "$scratch/headers.c" | awk -v folder="$source/include/shmview/" '
+    /^# [0-9]+ "/ {
+        name = substr($3, 2, length($3) - 2)
+        part = index(name, folder) != 1 ? "" : "interface"
+        name = substr(name, length(folder) + 1)
+        if (part && name ~ /layout\.h$/)
+            part = name == "layout.h" ? "layout" : substr(name, 1, index(name, "_") - 1)
+        next
+    }
+    part && /^struct [a-z_]+ {/ { print "struct", part, $2 }' > "$scratch/list"
+
 write=(abidw --no-show-locs --no-comp-dir-path --no-corpus-path --drop-undefined-syms)
 "${write[@]}" --drop-private-types --headers-dir "$source/include" --out-file "$scratch/libshmview.abi" "$library"
-"${write[@]}" --out-file "$scratch/layout.abi" "$scratch/layout.so"
+# A variable of each struct, so that the debugging information describes it.
+for part in "${layouts[@]}"; do
+    {
+        cat "$scratch/headers.c"
+        sed -n "s/^struct $part \(.*\)/struct \1 a_\1;/p" "$scratch/list"
+    } > "$scratch/$part.c"
+    "$cc" "${flags[@]}" -ffile-prefix-map="$scratch/=" -g -shared -fPIC -o "$scratch/$part.so" "$scratch/$part.c"
+    "${write[@]}" --out-file "$scratch/$part.abi" "$scratch/$part.so"
+done
 
 if [ "${1:-}" = update ]; then
     # the folder of the sources is another one on each machine
     sed -i "s|path='$source/|path='|" "$scratch"/*.abi
-    cp "$scratch"/{versions,libshmview.abi,layout.abi} "$baselines"
+    cp "$scratch"/{versions,*.abi} "$baselines"
     cp "$source/common/wire/io.shmview.varlink" "$baselines"
     exit 0
 fi
 
-# announced WHAT: whether its version differs from the baseline's
-announced() {
-    ! grep -qx "$(grep "^$1 " "$scratch/versions")" "$baselines/versions"
-}
 wrong=0
+# refuse THING PART: the change of THING is wrong, unless the version of PART differs from the baseline's.
 refuse() {
-    wrong=1
-    echo "$1: incompatible with tests/abi; raise $2, and run tests/scripts/abi.sh update" >&2
+    if grep -qx "$(grep "^$2 " "$scratch/versions")" "$baselines/versions"; then
+        wrong=1
+        cat "$scratch/report" >&2
+        echo "$1: incompatible with tests/abi; raise ${raise[$2]}, and run tests/scripts/abi.sh update" >&2
+    fi
 }
 # Bit 3 of abidiff's exit status: incompatible; bit 2: some change; bits 0 and 1: it failed.
 compare() {
     local status=0
     abidiff --no-added-syms "$baselines/$1" "$scratch/$1" > "$scratch/report" 2>&1 || status=$?
     [ $((status & 3)) -eq 0 ] || { cat "$scratch/report" >&2; exit 1; }
-    [ "$status" -ne 0 ]
+    [ "$status" -eq 0 ]
 }
-if compare libshmview.abi && ! announced interface; then
-    cat "$scratch/report" >&2
-    refuse libshmview "the minor version in shmview.h"
-fi
-if compare layout.abi && ! announced layout; then
-    cat "$scratch/report" >&2
-    refuse "shared memory" SHMVIEW_LAYOUT_VERSION
-fi
-if ! /usr/bin/python3 "$baselines/protocol.py" "$baselines/io.shmview.varlink" "$source/common/wire/io.shmview.varlink" &&
-    ! announced interface; then
-    refuse "the protocol" "the minor version in shmview.h"
-fi
-[ $wrong -eq 0 ]
+compare libshmview.abi || refuse libshmview interface
+for part in "${layouts[@]}"; do
+    compare "$part.abi" || refuse "shared memory, $part" "$part"
+done
+/usr/bin/python3 "$baselines/protocol.py" "$baselines/io.shmview.varlink" "$source/common/wire/io.shmview.varlink" \
+    > "$scratch/report" || refuse "the protocol" interface
+[ $wrong -eq 0 ] || exit 1
+echo "compatible or announced: $(nm -D --defined-only "$library" | grep -c ' T ') functions, the protocol, $(paste -sd , "$scratch/versions")"

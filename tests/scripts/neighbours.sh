@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Programs and daemons of this version and of the previous release work together: the library and the
-# daemon of the newest tag v* before this commit are built; before the first release, those of the commit that wrote
-# the baselines in tests/abi, with which this one claims to be compatible. Each pair of programs shares a segment under
+# daemon of the newest tag v* before this commit are built; before the first release, those of the commit that
+# raised a version in tests/abi last, with which this one claims to be compatible. Each pair of programs shares a segment under
 # each daemon, and under a daemon that is replaced by the other version's while the first program has
 # attached. If the two versions have different layouts of shared memory, which a release announces, a
 # program must refuse the other version's segments instead.
@@ -20,14 +20,16 @@ history() {
 }
 tag=${SHMVIEW_NEIGHBOUR:-$(history describe --tags --abbrev=0 --match 'v*' HEAD^)}
 if [ -z "$tag" ]; then
-    tag=$(history log -1 --format=%h -- tests/abi/versions)
+    # A commit that only adds a line has changed no version.
+    tag=$(history log --format='commit %h' --numstat -- tests/abi/versions |
+        awk '$1 == "commit" { tag = $2 } NF == 3 && $2 > 0 { exit } END { print tag }')
     # In a clone without its history the oldest commit seems to have written everything.
     if [ -z "$tag" ] || [ "$(history rev-parse --is-shallow-repository)" = true ] ||
         [ "$tag" = "$(history log -1 --format=%h)" ]; then
         echo "no release yet, and no earlier commit with the baselines of tests/abi"
         exit 77
     fi
-    echo "no release yet: the neighbour is $tag, which wrote tests/abi/versions"
+    echo "no release yet: the neighbour is $tag, which raised a version in tests/abi last"
 fi
 
 scratch=$(mktemp -d)
