@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Compares the library's ABI, the layouts in shared memory and the protocol with the baselines in
-# tests/abi. An incompatible change must be announced: the ABI's by the minor version (the major one
+# Compares the library's ABI, the layouts in shared memory, the constants of the public headers and the
+# protocol with the baselines in tests/abi. An incompatible change must be announced: the ABI's by the minor version (the major one
 # from 1.0 on), each layout's by the version of that layout, the protocol's by the minor version too.
 # `abi.sh update` writes new baselines.
 set -euo pipefail
@@ -33,7 +33,8 @@ major=$(define SHMVIEW_VERSION_MAJOR)
     for part in "${layouts[@]}"; do echo "$part $(define "${raise[$part]}")"; done
 } > "$scratch/versions"
 
-# Prints "struct PART NAME" for each struct that the public headers define. The part is that of the header.
+# Writes "struct PART NAME" for each struct that the public headers define, and "constant PART NAME" for each enumerator and
+# each macro without parameters. The part is that of the header. The last names are in structs of a layout as well.
 flags=(-std=c11 -D_GNU_SOURCE -I "$source/include")
 (cd "$source/include" && printf '#include <%s>\n' shmview/*.h | grep -v mpi) > "$scratch/headers.c"
 "$cc" "${flags[@]}" -E -dD "$scratch/headers.c" | awk -v folder="$source/include/shmview/" '
@@ -43,9 +44,36 @@ flags=(-std=c11 -D_GNU_SOURCE -I "$source/include")
         name = substr(name, length(folder) + 1)
         if (part && name ~ /layout\.h$/)
             part = name == "layout.h" ? "layout" : substr(name, 1, index(name, "_") - 1)
-        next
     }
-    part && /^struct [a-z_]+ {/ { print "struct", part, $2 }' > "$scratch/list"
+    !part { next }
+    /^struct [a-z_]+ [{]/ { print "struct", part, $2 }
+    /^#define SHMVIEW_[A-Z0-9_]+ ./ { print "constant", part, $2 }
+    /^#/ { next }
+    /enum[^;(]*[{]/ { inside = 1 }
+    inside {
+        for (rest = $0; match(rest, /SHMVIEW_[A-Z0-9_]+/); rest = substr(rest, RSTART + RLENGTH))
+            print "constant", part, substr(rest, RSTART, RLENGTH)
+    }
+    /[}]/ { inside = 0 }
+    END {
+        print "constant stream SHMVIEW_LOSSLESS\nconstant stream SHMVIEW_LATEST\nconstant stream SHMVIEW_MANY_WRITERS"
+        print "constant mutex SHMVIEW_MUTEX_OF_THREADS\nconstant mutex SHMVIEW_MUTEX_OF_PROCESSES"
+    }' > "$scratch/list"
+
+# Writes "PART NAME VALUE" for each constant. Two macros are no numbers, and the number of a release may change.
+{
+    cat "$scratch/headers.c"
+    cat << 'END'
+#include <stdio.h>
+#define PUT(name) printf("%s%llu\n", (name) < 0 ? "-" : "", (name) < 0 ? 0 - (unsigned long long)(name) : (name) + 0ull)
+int main(void) {
+END
+    grep -vE ' SHMVIEW_(INLINE|LAYOUT_ASSERT|VERSION_[A-Z]+)$' "$scratch/list" |
+        sed -n 's/^constant \(.*\) \(.*\)/printf("\1 \2 "), PUT(\2);/p'
+    echo '}'
+} > "$scratch/constants.c"
+"$cc" "${flags[@]}" -Werror -o "$scratch/constants" "$scratch/constants.c"
+"$scratch/constants" | sort -u > "$scratch/constants.txt"
 
 write=(abidw --no-show-locs --no-comp-dir-path --no-corpus-path --drop-undefined-syms)
 "${write[@]}" --drop-private-types --headers-dir "$source/include" --out-file "$scratch/libshmview.abi" "$library"
@@ -62,7 +90,7 @@ done
 if [ "${1:-}" = update ]; then
     # the folder of the sources is another one on each machine
     sed -i "s|path='$source/|path='|" "$scratch"/*.abi
-    cp "$scratch"/{versions,*.abi} "$baselines"
+    cp "$scratch"/{versions,constants.txt,*.abi} "$baselines"
     cp "$source/common/wire/io.shmview.varlink" "$baselines"
     exit 0
 fi
@@ -86,6 +114,14 @@ compare() {
 compare libshmview.abi || refuse libshmview interface
 for part in "${layouts[@]}"; do
     compare "$part.abi" || refuse "shared memory, $part" "$part"
+done
+# A constant that is new is compatible.
+for part in interface "${layouts[@]}"; do
+    comm -23 <(grep "^$part " "$baselines/constants.txt") <(grep "^$part " "$scratch/constants.txt") > "$scratch/changed"
+    while read -r _ name value; do
+        echo "$name was $value, and is $(sed -n "s/^$part $name //p" "$scratch/constants.txt" | grep . || echo gone)"
+    done < "$scratch/changed" > "$scratch/report"
+    [ ! -s "$scratch/report" ] || refuse "constants, $part" "$part"
 done
 /usr/bin/python3 "$baselines/protocol.py" "$baselines/io.shmview.varlink" "$source/common/wire/io.shmview.varlink" \
     > "$scratch/report" || refuse "the protocol" interface
