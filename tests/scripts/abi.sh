@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Compares the library's ABI, the layouts in shared memory, the constants of the public headers and the
-# protocol with the baselines in tests/abi. An incompatible change must be announced: the ABI's by the minor version (the major one
-# from 1.0 on), each layout's by the version of that layout, the protocol's by the minor version too.
+# Compares the ABIs of libshmview and libshmview-mpi, the layouts in shared memory, the constants of the
+# public headers and the protocol with the baselines in tests/abi. An incompatible change must be
+# announced: one of an ABI or of the protocol by the minor version (the major one from 1.0 on), one of a
+# layout by the version of that layout.
 # `abi.sh update` writes new baselines.
 set -euo pipefail
 export LC_ALL=C
@@ -16,6 +17,17 @@ if [ -n "${SHMVIEW_SANITIZE_FLAGS:-}" ] || [ "$(uname -m)" != x86_64 ] || [ ! -e
     ! command -v abidiff > /dev/null || ! "$cc" --version | grep -q 'Free Software'; then
     echo "not with a sanitizer, and only where libabigail and gcc are"
     exit 77
+fi
+# The baseline of libshmview-mpi is that of Open MPI: the types of MPI differ from one implementation to another.
+mpi_library=$build/mpi/libshmview-mpi-openmpi.so
+mpi=
+if [ -e "$mpi_library" ] && command -v mpicc.openmpi > /dev/null; then
+    mpi=mpi
+elif [ "${1:-}" = update ]; then
+    echo "abi.sh: the baseline of libshmview-mpi needs Open MPI" >&2
+    exit 1
+else
+    echo "libshmview-mpi is not compared, because it is not built for Open MPI"
 fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -36,7 +48,10 @@ major=$(define SHMVIEW_VERSION_MAJOR)
 # Writes "struct PART NAME" for each struct that the public headers define, and "constant PART NAME" for each enumerator and
 # each macro without parameters. The part is that of the header. The last names are in structs of a layout as well.
 flags=(-std=c11 -D_GNU_SOURCE -I "$source/include")
-(cd "$source/include" && printf '#include <%s>\n' shmview/*.h | grep -v mpi) > "$scratch/headers.c"
+for word in ${mpi:+$(mpicc.openmpi -show)}; do
+    [[ $word != -I* ]] || flags+=(-isystem "${word#-I}")
+done
+(cd "$source/include" && printf '#include <%s>\n' shmview/*.h | if [ -n "$mpi" ]; then cat; else grep -v mpi; fi) > "$scratch/headers.c"
 "$cc" "${flags[@]}" -E -dD "$scratch/headers.c" | awk -v folder="$source/include/shmview/" '
     /^# [0-9]+ "/ {
         name = substr($3, 2, length($3) - 2)
@@ -44,6 +59,8 @@ flags=(-std=c11 -D_GNU_SOURCE -I "$source/include")
         name = substr(name, length(folder) + 1)
         if (part && name ~ /layout\.h$/)
             part = name == "layout.h" ? "layout" : substr(name, 1, index(name, "_") - 1)
+        if (part && name ~ /^mpi/)
+            part = "mpi"
     }
     !part { next }
     /^struct [a-z_]+ [{]/ { print "struct", part, $2 }
@@ -77,6 +94,8 @@ END
 
 write=(abidw --no-show-locs --no-comp-dir-path --no-corpus-path --drop-undefined-syms)
 "${write[@]}" --drop-private-types --headers-dir "$source/include" --out-file "$scratch/libshmview.abi" "$library"
+[ -z "$mpi" ] ||
+    "${write[@]}" --drop-private-types --headers-dir "$source/include" --out-file "$scratch/libshmview-mpi.abi" "$mpi_library"
 # A variable of each struct, so that the debugging information describes it.
 for part in "${layouts[@]}"; do
     {
@@ -112,18 +131,23 @@ compare() {
     [ "$status" -eq 0 ]
 }
 compare libshmview.abi || refuse libshmview interface
+[ -z "$mpi" ] || compare libshmview-mpi.abi || refuse libshmview-mpi interface
 for part in "${layouts[@]}"; do
     compare "$part.abi" || refuse "shared memory, $part" "$part"
 done
 # A constant that is new is compatible.
-for part in interface "${layouts[@]}"; do
+for part in interface ${mpi:+"$mpi"} "${layouts[@]}"; do
     comm -23 <(grep "^$part " "$baselines/constants.txt") <(grep "^$part " "$scratch/constants.txt") > "$scratch/changed"
     while read -r _ name value; do
         echo "$name was $value, and is $(sed -n "s/^$part $name //p" "$scratch/constants.txt" | grep . || echo gone)"
     done < "$scratch/changed" > "$scratch/report"
-    [ ! -s "$scratch/report" ] || refuse "constants, $part" "$part"
+    [ ! -s "$scratch/report" ] || refuse "constants, $part" "${part/#mpi/interface}"
 done
 /usr/bin/python3 "$baselines/protocol.py" "$baselines/io.shmview.varlink" "$source/common/wire/io.shmview.varlink" \
     > "$scratch/report" || refuse "the protocol" interface
 [ $wrong -eq 0 ] || exit 1
-echo "compatible or announced: $(nm -D --defined-only "$library" | grep -c ' T ') functions, the protocol, $(paste -sd , "$scratch/versions")"
+functions() {
+    nm -D --defined-only "$1" | grep -c ' T '
+}
+echo "compatible or announced: $(functions "$library") functions${mpi:+ and $(functions "$mpi_library") of libshmview-mpi}," \
+    "the protocol, $(paste -sd , "$scratch/versions")"
