@@ -30,6 +30,13 @@ if [ -n "$tags" ]; then
     [ "$tags" = "v$version" ] || die "this commit has the tag ${tags//$'\n'/ }, and shmview.h the version $version"
     [ "$entry" != "$version, unreleased" ] || die "CHANGELOG.md has no date for $version, although it has a tag"
 fi
+# Placeholders of the time before the repository had a host. A signed release must not lead people to an address that
+# belongs to nobody.
+stand=$(git grep -l -e 'example\.org' -e 'shmview@packages\.debian\.org' -- packaging tests/fuzz/oss-fuzz debian || true)
+if [ -n "$signed" ] && [ -n "$stand" ]; then
+    die "example.org, or the mailbox shmview@packages.debian.org, is still in ${stand//$'\n'/ }:" \
+        "replace them by the addresses of the host and of the maintainers (HACKING.md, Making a release)"
+fi
 if [ -n "$signed" ] && [ ! -r "${MINISIGN_KEY:-}" ]; then
     die "no key to sign with: set MINISIGN_KEY to the file of a secret key (minisign -G makes one)," \
         "or give --unsigned for a build that nobody can verify"
