@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# analyze.sh: gcc's -fanalyzer over the C sources of library, daemon, libshmview-mpi, shmviewctl, its page and bindings, and clang-tidy
-# (.clang-tidy) over those of library, daemon, libshmview-mpi, shmviewctl and its page.
+# analyze.sh: gcc's -fanalyzer and clang-tidy (.clang-tidy) over the C sources of library, daemon, libshmview-mpi,
+# shmviewctl, its page and both bindings.
 # tools/analyze.reviewed lists the findings that were reviewed and are wrong, each with its reason: the
 # file, the check, and their number. Any other finding fails, and so does one of the list that is found no longer.
 # The list is that of gcc 12 and clang-tidy 14; other releases find other things, which are printed.
@@ -24,7 +24,8 @@ cmake --build "$build" -j "$(nproc)" --clean-first -- -s > "$build/gcc.log" 2>&1
 mkdir -p "$build/tidy"
 sed 's/ -fanalyzer//' "$build/compile_commands.json" > "$build/tidy/compile_commands.json"
 echo "== $(clang-tidy --version | grep -o 'LLVM version.*')"
-git ls-files 'common/*.c' 'client/*.c' 'daemon/*.c' 'cli/*.c' 'web/*.c' 'mpi/*.c' ':!mpi/tests' ':!mpi/bench' ':!mpi/examples' |
+git ls-files 'common/*.c' 'client/*.c' 'daemon/*.c' 'cli/*.c' 'web/*.c' 'mpi/*.c' 'bindings/*.c' \
+    ':!mpi/tests' ':!mpi/bench' ':!mpi/examples' ':!bindings/ruby/test' |
     xargs -P "$(nproc)" -n 8 clang-tidy -p "$build/tidy" --quiet > "$build/tidy.log" 2> "$build/tidy.err" || { cat "$build/tidy.err" >&2; exit 1; }
 
 { findings "$build/gcc.log"; findings "$build/tidy.log" | sort -u; } | sort | uniq -c |

@@ -91,8 +91,13 @@ static bool arrow_format(const struct shmview_view *v, char text[16])
 static PyObject *export_schema(const char *format)
 {
     struct arrow_schema *schema = calloc(1, sizeof *schema);
-    char *copy = schema ? strdup(format) : NULL;
-    PyObject *capsule = copy ? PyCapsule_New(schema, schema_name, schema_end) : PyErr_NoMemory();
+    char *copy = strdup(format);
+    if (!schema || !copy) {
+        free(copy);
+        free(schema);
+        return PyErr_NoMemory();
+    }
+    PyObject *capsule = PyCapsule_New(schema, schema_name, schema_end);
     if (!capsule) {
         free(copy);
         free(schema);

@@ -292,7 +292,7 @@ static VALUE wrap(VALUE arg)
 {
     struct wrapping *w = (struct wrapping *)arg;
     rb_memory_view_t *view = &w->got->view;
-    ssize_t strides[SHMVIEW_MAX_NDIM];
+    ssize_t strides[SHMVIEW_MAX_NDIM] = {0};
     struct shmview_view v;
     /* Fiddle exports all memory as read-only, because it does not know whether it may be written */
     if (w->writable && is_pointer(w->object))
