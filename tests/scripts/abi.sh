@@ -44,6 +44,11 @@ major=$(define SHMVIEW_VERSION_MAJOR)
     echo "interface $([ "$major" -gt 0 ] && echo "$major" || echo "0.$(define SHMVIEW_VERSION_MINOR)")"
     for part in "${layouts[@]}"; do echo "$part $(define "${raise[$part]}")"; done
 } > "$scratch/versions"
+# Without this, a version that is gone would look like another one, and announce everything.
+if grep -vE '^[a-z]+ [0-9.]+$' "$scratch/versions"; then
+    echo "abi.sh: the public headers do not have this version" >&2
+    exit 1
+fi
 
 # Writes "struct PART NAME" for each struct that the public headers define, and "constant PART NAME" for each enumerator and
 # each macro without parameters. The part is that of the header. The last names are in structs of a layout as well.
