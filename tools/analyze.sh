@@ -9,6 +9,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 tools/deps.sh analyze
 build=build/analyze
+# With a base folder, ccache makes the paths of warnings relative, and the list has them from the tree's root.
+export CCACHE_BASEDIR=
 mkdir -p "$build"
 cmake -S . -B "$build" -DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=RelWithDebInfo -DSHMVIEW_TESTS=OFF -DSHMVIEW_EXAMPLES=OFF \
     -DSHMVIEW_BENCH=OFF -DCMAKE_EXPORT_COMPILE_COMMANDS=ON \
