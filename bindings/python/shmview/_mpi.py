@@ -201,11 +201,18 @@ def datatype(handle):
     return made
 
 
-def intracomm(handle):
-    """An Intracomm of mpi4py, which the caller frees by Free()."""
-    made = MPI.Intracomm()
-    _HANDLE.from_address(MPI._addressof(made)).value = handle.value
-    return made
+def node_comm(comm):
+    """Returns the ranks of a communicator that are on the node of this one, in the order of their ranks, as
+    an Intracomm, which the caller frees by Free(). Collective, without a timeout.
+
+    Ranks are on one node if one kernel runs them and they have the same /dev/shm: they can share a segment.
+    comm.Split_type(MPI.COMM_TYPE_SHARED) may return fewer ranks, those among which MPI itself uses shared
+    memory: in an MPICH over UCX each rank is alone.
+
+    Raises Invalid for an intercommunicator, and SystemCallFailed where a rank cannot find out its node."""
+    node = MPI.Intracomm()
+    check(calls.node_comm(handle_of(comm), byref(handle_of(node))))
+    return node
 
 
 def new_handle():

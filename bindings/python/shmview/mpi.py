@@ -39,7 +39,7 @@ from operator import index
 from . import _core, _mpi
 from ._errors import Busy, ConversionError, Error, Invalid, PeerFailed
 from ._layouts import _numbers, collect, names
-from ._mpi import Borrowed, byref, c_int, c_int64, c_uint64, c_void_p, calls
+from ._mpi import Borrowed, byref, c_int, c_int64, c_uint64, c_void_p, calls, node_comm
 
 from mpi4py import MPI  # after _mpi, which reports that it is missing
 
@@ -51,20 +51,6 @@ _CARRY = {"measured": 0, "datatype": 1, "packed": 2}
 
 
 # --- Jobs --------------------------------------------------------------------
-
-def node_comm(comm):
-    """Returns the ranks of a communicator that are on the node of this one, in the order of their ranks, as
-    an Intracomm, which the caller frees by Free(). Collective, without a timeout.
-
-    Ranks are on one node if one kernel runs them and they have the same /dev/shm: they can share a segment.
-    comm.Split_type(MPI.COMM_TYPE_SHARED) may return fewer ranks, those among which MPI itself uses shared
-    memory: in an MPICH over UCX each rank is alone.
-
-    Raises Invalid for an intercommunicator, and SystemCallFailed where a rank cannot find out its node."""
-    handle = _mpi.new_handle()
-    _mpi.check(calls.node_comm(_mpi.handle_of(comm), byref(handle)))
-    return _mpi.intracomm(handle)
-
 
 def open(comm, name, size=None, *, layouts=None, lifetime="attached", timeout=TIMEOUT, connection=None, **more):
     """Opens the segment called name on each node of a communicator, for writing on every rank, and returns
