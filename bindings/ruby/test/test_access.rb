@@ -29,6 +29,9 @@ class TestAccess < ShmviewTest
     assert_equal [0o660, {}], [seg.mode, seg.entries]
     seg.set_access(entries: OTHERS.transform_keys(&:to_sym))
     assert_equal [0o660, OTHERS], [seg.mode, seg.entries]
+    unnamed = { "group:4294967" => :write, "user:4294967" => :read }
+    seg.set_access(entries: unnamed)
+    assert_equal unnamed, seg.entries
     assert_nil Shmview.set_access("seg", entries: {}, group: Process.gid.to_s)
     assert_equal [0o660, Process.uid, Process.gid, {}], access(seg)
     seg.set_access

@@ -164,10 +164,16 @@ class TestEvents < ShmviewTest
       rescue Shmview::Closed => e
         e.message
       end
+      each = begin
+        events.each { flunk }
+      rescue Shmview::Closed => e
+        e.message
+      end
       events.close
-      [refused, Shmview.events { |e| break e.kind }]
+      [refused, each, Shmview.events { |e| break e.kind }]
     end
-    assert_equal ["the subscription belongs to the parent process; open another one", :subscribed], said
+    theirs = "the subscription belongs to the parent process; open another one"
+    assert_equal [theirs, theirs, :subscribed], said
     assert_equal :subscribed, events.next.kind
   end
 
@@ -193,6 +199,19 @@ class TestEvents < ShmviewTest
     await { waiter.status == "sleep" }
     Shmview.create("late", 7) { assert_equal 7, waiter.value }
     assert_raises(Shmview::NotFound) { Shmview.attach("never", timeout: 0.05) }
+  end
+
+  # If the daemon has no room for one more subscription, attach polls.
+  def test_attach_without_a_subscription
+    all = []
+    assert_raises(Shmview::Quota, Shmview::Limit) { loop { all << Shmview.events("other") } }
+    waiter = Thread.new { Shmview.attach("late", timeout: 60, &:size) }
+    await { waiter.status == "sleep" }
+    Shmview.create("late", 7) { assert_equal 7, waiter.value }
+    began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    assert_raises(Shmview::NotFound) { Shmview.attach("never", timeout: 0.2) }
+    assert_operator Process.clock_gettime(Process::CLOCK_MONOTONIC) - began, :>=, 0.2
+    all.each(&:close)
   end
 
   def test_stress

@@ -166,6 +166,12 @@ class TestSegment < ShmviewTest
     assert_raises(Shmview::FormatError) { seg.define(bad: { a: "quatsch" }) }
     assert_raises(Shmview::Bounds) { seg.define(bad: { a: ["f8", 1000] }) }
     assert_match(/unknown: size/, assert_raises(ArgumentError) { seg.define(bad: { a: { format: "b", size: 3 } }) }.message)
+    assert_match(/view 'a': .* format must be there; unknown: none/, assert_raises(ArgumentError) { seg.define(bad: { a: { shape: 3 } }) }.message)
+    [[], ["b", 1, 0, 1]].each do |view|
+      error = assert_raises(ArgumentError) { seg.define(bad: { a: view }) }
+      assert_equal "view 'a': [format, shape, offset], not #{view.inspect}", error.message
+    end
+    refute_includes seg.layouts.keys.map(&:to_s), "bad"
     assert_raises(Shmview::ReadOnly) { Shmview.attach(seg.name, readonly: true).define(four: { a: "b" }) }
   end
 
