@@ -3,22 +3,37 @@
 # coverage.sh: builds with counters, runs the tests, and prints a table of Markdown:
 # for each folder the lines and branches that they reached. A second table has the files with the most
 # branches that they did not. Processes that a test kills lose their counts, so the figures are a
-# lower bound. Fails if the tests reach less than 90 % of the branches of daemon, client or common. Needs gcovr.
+# lower bound. Fails if the tests reach less than 90 % of the branches of daemon, client or common. Needs gcovr, for the
+# Python files coverage.py, and for the Ruby files the Coverage of Ruby itself.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=build/coverage
+counters=$PWD/$build/counters
 jobs=$(nproc)
 
-if ! command -v gcovr > /dev/null; then
-    echo "coverage.sh: needs gcovr" >&2
+if ! command -v gcovr > /dev/null || ! /usr/bin/python3 -c 'import coverage' 2> /dev/null; then
+    echo "coverage.sh: needs gcovr and python3-coverage" >&2
     exit 1
 fi
 cmake --preset coverage > /dev/null
 cmake --build --preset coverage -j "$jobs" -- -s >&2
 find $build -name '*.gcda' -delete
+rm -rf "$counters"
+mkdir -p "$counters"/{python,ruby}
+# Some tests run as other users.
+chmod a+rwxt "$counters"/{python,ruby}
+ln -sf "$PWD/tests/coverage/sitecustomize.py" $build/python/
+cat > "$counters/coveragerc" << RC
+[run]
+branch = true
+parallel = true
+data_file = $counters/python/data
+source = $PWD/bindings/python/shmview
+RC
 # What looks into the compiled library finds counters there; the rest of the list runs none of our code.
 tests() {
-    ctest --preset coverage -j $((2 * jobs)) -E "script_($1)" "${@:2}" >> $build/tests.log 2>&1
+    COVERAGE_PROCESS_START=$counters/coveragerc SHMVIEW_RUBY_COUNTERS=$counters/ruby RUBYOPT=-r$PWD/tests/coverage/count.rb \
+        ctest --preset coverage -j $((2 * jobs)) -E "script_($1)" "${@:2}" >> $build/tests.log 2>&1
 }
 skipped='arm64|deb|elsewhere|headers|install|kernels|model|neighbours|packages|vectorised|wheel'
 rm -f $build/tests.log
@@ -35,13 +50,22 @@ gcovr --root . --object-directory $build --filter '(daemon|client|common|cli|web
     --exclude-throw-branches --gcov-ignore-parse-errors --json-summary $build/summary.json \
     $build/{daemon,client,common,cli,web,mpi,bindings} \
     > $build/gcovr.log 2>&1 || { tail $build/gcovr.log >&2; exit 1; }
-python3 - $build/summary.json << 'PYTHON'
+/usr/bin/python3 -m coverage combine --rcfile="$counters/coveragerc" --quiet
+/usr/bin/python3 -m coverage json --rcfile="$counters/coveragerc" --quiet -o $build/python.json
+ruby tests/coverage/count.rb "$counters/ruby" > $build/ruby.json
+python3 - $build/{summary,ruby,python}.json << 'PYTHON'
 import json, sys
-rooms, files = {}, json.load(open(sys.argv[1]))["files"]
+summary, ruby, python = (json.load(open(name))["files"] for name in sys.argv[1:])
+keys = {"covered_lines": "line_covered", "num_statements": "line_total", "covered_branches": "branch_covered",
+        "num_branches": "branch_total"}
+files = summary + ruby + [dict({keys[key]: n for key, n in file["summary"].items() if key in keys}, filename=name)
+                          for name, file in python.items()]
+rooms, kinds = {}, {".py": "Python", ".rb": "Ruby"}
 for file in files:
     parts = file["filename"].split("/")
     top = "/".join(parts[:2]) if parts[0] == "bindings" else parts[0]
-    for room in {top, "/".join(parts[:2])}:
+    kind = ", " + kinds.get(file["filename"][-3:], "C") if parts[0] == "bindings" else ""
+    for room in {top + kind, "/".join(parts[:2]) + kind}:
         sums = rooms.setdefault(room, [0, 0, 0, 0])
         for i, key in enumerate(("line_covered", "line_total", "branch_covered", "branch_total")):
             sums[i] += file[key]

@@ -31,7 +31,7 @@ esac
 # What the slow tests need besides: without it they are skipped.
 check_all=("${check[@]}" abigail-tools chromium git lintian minisign nodejs npm python3-build python3-venv)
 [ "$(dpkg --print-architecture 2> /dev/null)" != amd64 ] || check_all+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
-coverage=("${check[@]}" gcovr)
+coverage=("${check[@]}" gcovr python3-coverage)
 docs=("${build[@]}" furo git mandoc python3-matplotlib python3-myst-parser python3-sphinx)
 ci=("${check_all[@]}" "${docs[@]}" clang clang-format shellcheck reuse)
 analyze=("${build[@]}" "${mpi_libraries[@]}" clang-tidy)
