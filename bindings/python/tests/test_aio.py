@@ -90,6 +90,47 @@ def test_closed_meanwhile():
     asyncio.run(main())
 
 
+def test_closed_after_its_loop():
+    """A task that waits in a loop which was closed disturbs nobody."""
+    seg, other = shmview.create("seg", 100), shmview.attach("seg")
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(seg.changed())
+    loop.run_until_complete(asyncio.sleep(0.02))
+    loop.close()
+
+    async def main():
+        seen = seg.change
+        task = asyncio.ensure_future(seg.changed(seen))
+        await asyncio.sleep(0.02)
+        other.notify()
+        assert await asyncio.wait_for(task, 60) == seen + 1
+    asyncio.run(main())
+    seg.close()
+    assert seg.closed
+    task._log_destroy_pending = False
+
+
+def test_closed_in_a_child():
+    """A forked child may close its handle; a task of the parent still waits for changes."""
+    seg, other = shmview.create("seg", 100), shmview.attach("seg")
+
+    async def main():
+        task = asyncio.ensure_future(seg.changed())
+        await asyncio.sleep(0.02)
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                seg.close()
+                status = 0 if seg.closed and not task.done() else 2
+            finally:
+                os._exit(status)
+        assert os.waitpid(pid, 0)[1] == 0
+        other.notify()
+        assert await asyncio.wait_for(task, 60) == 1
+    asyncio.run(main())
+
+
 def test_no_lock():
     seg = shmview.create("seg", 100, lock=False)
 

@@ -221,6 +221,13 @@ def test_packed_structs_keep_their_size():
     seg.close()
 
 
+@pytest.mark.parametrize("format, why", [(str, "no format for str: share text as bytes"), (object, "no format: <class 'object'>")])
+def test_types_without_a_format(seg, format, why):
+    for use in seg.cast, lambda format: shmview.make(format=format, shape=2), lambda format: shmview.zeros(2, format):
+        with pytest.raises(TypeError, match=why):
+            use(format)
+
+
 @pytest.mark.parametrize("dtype, why", [
     ({"names": ["a", "b"], "formats": ["i4", "i4"], "offsets": [0, 2]}, "'b' begins at byte 2, before the end of an"),
     ({"names": ["a", "b"], "formats": ["i4", "i4"], "offsets": [4, 0]}, "'b' begins at byte 0, before the end of an"),

@@ -208,6 +208,25 @@ def test_a_child_may_only_close_its_copy():
     events.close()
 
 
+def test_iterations_in_a_child():
+    """They raise there and do not end, because an end would look like a close()."""
+    with first(shmview.events(kinds=["created"])) as events:
+        async def follow():
+            async for _ in events:
+                os._exit(3)
+        pid = os.fork()
+        if pid == 0:
+            status = 2
+            try:
+                for iterate in lambda: list(events), lambda: asyncio.run(follow()):
+                    with pytest.raises(ValueError, match="parent"):
+                        iterate()
+                status = 0
+            finally:
+                os._exit(status)
+        assert os.waitpid(pid, 0)[1] == 0
+
+
 def test_a_child_of_a_waiting_thread():
     """The monitor that a thread of the parent uses is left alone in the child."""
     events = first(shmview.events(kinds=["created"]))
@@ -293,6 +312,25 @@ def test_close_ends_an_async_iteration(from_thread):
     assert asyncio.run(main()) == ["subscribed"]
 
 
+def test_close_after_its_loop():
+    """A loop that is closed with a task in it polls no longer, so another thread may close the subscription."""
+    events = shmview.events(kinds=["created"])
+
+    async def follow():
+        return [event.kind async for event in events]
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(follow())
+    loop.run_until_complete(asyncio.sleep(0.02))
+    loop.close()
+    thread = threading.Thread(target=events.close)
+    thread.start()
+    thread.join(PATIENCE)
+    assert events.closed
+    with pytest.raises(ValueError, match="closed"):
+        events.next(0)
+    task._log_destroy_pending = False
+
+
 def test_asyncio_while_the_daemon_is_gone(daemon):
     seg = shmview.create("seg", 10)
 
@@ -332,6 +370,32 @@ def test_refusals():
         shmview.events(after=-1)
     with pytest.raises(TypeError):
         shmview._core.Monitor()
+
+
+@pytest.mark.parametrize("make, open", [
+    (lambda: shmview.create("late", 10), shmview.attach),
+    (lambda: shmview.create_stream("late", image=("u1", 4)), shmview.open_stream),
+], ids=["attach", "open_stream"])
+def test_attach_without_a_subscription(make, open):
+    """If the daemon has no room for one more subscription, attach() and open_stream() poll."""
+    every = []
+    with pytest.raises((shmview.Quota, shmview.Limit)):
+        while True:
+            every.append(shmview.events("other"))
+    begun = time.monotonic()
+    with pytest.raises(shmview.NotFound):
+        open("never", timeout=0.1)
+    assert time.monotonic() - begun >= 0.1
+    for timeout in PATIENCE, None:
+        made = []
+        timer = threading.Timer(0.1, lambda: made.append(make()))
+        timer.start()
+        with open("late", timeout=timeout) as found:
+            assert found.name == "late"
+        timer.join()
+        made.pop().close()
+    for events in every:
+        events.close()
 
 
 def test_no_leak(no_leak):

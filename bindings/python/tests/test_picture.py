@@ -121,6 +121,10 @@ def test_figures_and_a_plot(seg):
     ramp = seg.cast("i4", 4)
     ramp[:] = [0, 1, 2, 3]
     assert plot(ramp)[1] == [(x, y) for x, y in ((30, 48), (90, 32), (150, 16), (210, 0)) for _ in range(2)]
+    gap = seg.cast("f4", 4)
+    gap[:] = [0, float("nan"), 2, 3]
+    assert [x for x, y in plot(gap)[1]] == [30, 30, 150, 150, 210, 210]
+    assert gap._repr_html_().count("M") == 2  # no line leads over the NaN
     ramp[:] = [7] * 4
     assert {y for x, y in plot(ramp)[1]} == {24}
 

@@ -39,6 +39,8 @@ def test_order_and_state():
     queue.close()
     assert outcome(queue.put, 1) is ValueError and outcome(queue.get) is ValueError
     queue.join_thread()
+    assert outcome(queue.empty) is OSError
+    assert outcome(shmview.Queue, 2**31) is ValueError
     with pytest.raises(RuntimeError, match="inheritance"):
         pickle.dumps(queue)
 

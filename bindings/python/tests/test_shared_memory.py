@@ -380,6 +380,33 @@ def test_manager():
     numbers.shm.close()
 
 
+SERVER = """
+import shmview
+server = shmview.SharedMemoryManager(authkey=b"key").get_server()
+print(server.address, flush=True)
+server.serve_forever()
+"""
+
+
+def test_a_server_of_its_own():
+    """get_server() is for a program that serves by itself, and connect() for its clients, as with BaseManager."""
+    server = subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE, text=True)
+    manager = SharedMemoryManager(server.stdout.readline().strip(), b"key")
+    manager.connect()
+    with pytest.raises(multiprocessing.ProcessError):
+        manager.get_server()
+    block, released, unlinked = (manager.SharedMemory(10) for _ in range(3))
+    assert manager._call("list_segments") == [block.name, released.name, unlinked.name]
+    manager._call("release_segment", released.name)
+    assert manager._call("list_segments") == [block.name, unlinked.name] and not exists(released.name)
+    unlinked.unlink()  # the server finds it gone
+    manager._call("shutdown")
+    assert server.communicate(timeout=60)[0] == "" and server.returncode == 0
+    assert not exists(block.name)
+    for each in block, released, unlinked:
+        each.close()
+
+
 def test_a_killed_manager_leaves_nothing():
     manager = SharedMemoryManager()
     manager.start()

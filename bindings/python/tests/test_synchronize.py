@@ -2,6 +2,7 @@
 """Semaphore, BoundedSemaphore, Condition, Event and Barrier, and what a killed process leaves in
 them. CPython's own tests of these classes are in cpython.py."""
 
+import multiprocessing.pool
 import multiprocessing.synchronize
 import os
 import pickle
@@ -328,6 +329,14 @@ def test_a_party_that_ends_in_order_breaks_nothing(ctx):
     assert sorted(indexes) == [0, 1]
 
 
+def test_texts():
+    lock, barrier = shmview.Lock(), shmview.Barrier(2)
+    assert repr(shmview.Condition(lock)) == f"<Condition({lock})>"
+    assert repr(barrier).endswith(": 0/2>")
+    barrier.abort()
+    assert repr(barrier).endswith(": broken/2>")
+
+
 def test_an_action_that_raises():
     def fail():
         raise KeyError
@@ -341,3 +350,34 @@ def test_an_action_that_raises():
 def test_a_context_is_pickled_by_its_start_method(method):
     context = shmview.get_context(method)
     assert pickle.loads(pickle.dumps(context)) is context and context.get_start_method() == method
+
+
+def test_a_context_of_another_start_method():
+    fork, spawn = map(shmview.get_context, ("fork", "spawn"))
+    for context in fork, spawn:
+        assert context.get_context() is context
+        assert context.get_context("fork") is fork and context.get_context("spawn") is spawn
+    assert shmview.get_context() is shmview.get_context(multiprocessing.get_start_method())
+    with pytest.raises(ValueError):
+        fork.get_context("thread")
+
+
+def test_the_pool_of_a_context(ctx):
+    """It is multiprocessing's. Its workers can use the drop-ins, which its initializer gets."""
+    number = ctx.Value("i", 40)
+    with ctx.Pool(2, keep, (number,)) as pool:
+        assert isinstance(pool, multiprocessing.pool.Pool)
+        pool.map(add, [1, 1])
+        pool.close()
+        pool.join()
+    assert number.value == 42
+
+
+def keep(number):
+    global kept
+    kept = number
+
+
+def add(n):
+    with kept:
+        kept.value += n

@@ -91,6 +91,8 @@ def test_pages_of_views(web):
     with pytest.raises(shmview.NoLayout, match="'views' has a view 'z'") as caught:
         web("views", view="z")
     assert caught.value.view == "z"
+    with shmview.create("bytes", 9, lock=False) as plain, pytest.raises(shmview.NoLayout, match="'bytes' has a view 'x'"):
+        web(plain, view="x")  # without a lock it has no phase either
     with pytest.raises(shmview.NotFound):
         web("none", view="x")
     with pytest.raises(TypeError):
@@ -113,6 +115,14 @@ def test_what_prevents_it(web, monkeypatch):
     monkeypatch.setenv("PATH", "/no/such/folder")
     with pytest.raises(FileNotFoundError, match="shmview-tools"):
         web(origin="http://localhost:3")
+
+
+def test_a_server_that_does_not_end_is_killed(web, monkeypatch):
+    monkeypatch.setattr(shmview._web, "END_SECONDS", 0.1)
+    page = web()
+    os.kill(process(page), signal.SIGSTOP)
+    page.close()
+    assert page._server._process.returncode == -signal.SIGKILL
 
 
 PROGRAM_OF_A_KERNEL = """
