@@ -83,7 +83,8 @@ static void print_extreme(const char *what, const struct finding *f, double real
 
 static void print_mean(const char *what, double x)
 {
-    printf("%*s%-8s  %.7g\n", INDENT, "", what, x);
+    /* printf() shows the sign of a NaN, which has no meaning */
+    printf("%*s%-8s  %.7g\n", INDENT, "", what, isnan(x) ? fabs(x) : x);
 }
 
 /* Prints one view for people. */

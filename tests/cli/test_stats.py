@@ -93,6 +93,15 @@ def test_text(ctl, directory):
         "0 .. 2 4 ####################\n2 .. 4 2 ##########\n")
 
 
+def test_text_of_what_has_no_place_in_a_bin(ctl, directory):
+    create(ctl, directory, "a", numpy.array([1, numpy.inf, -numpy.inf, numpy.nan, 3], "f8"))
+    said = ctl("stats", "--bins", "2", "a").out
+    assert "  elements  5\n  nan       1\n  infinite  2\n" in said and "  min       -inf\n" in said
+    assert "  mean      nan\n  std       nan\n" in said
+    found, = ctl("stats", "--json", "--bins", "2", "a").json["views"]
+    assert (found["nan"], found["infinite"], found["histogram"]["counts"]) == (1, 2, [1, 1])
+
+
 def test_all_views_of_the_phase(ctl):
     ctl("create", "demo", "--layout", "x: A=f4[4] B=i2[3] S=S4", "--layout", "y: C=i4")
     ctl("switch", "demo", "x")
