@@ -85,6 +85,16 @@ def test_colours_on_a_terminal_only(ctl, directory):
     assert "\033" not in on_terminal(ctl, "plot", "a", TERM="dumb")
 
 
+def test_colours_leave_out_what_is_no_number(ctl, directory):
+    """Two dots are a character: a dot that is no number has the background of the terminal."""
+    nan = numpy.nan
+    create(ctl, directory, "a", numpy.array([[0.0, nan, nan, 1], [1, nan, 1, nan]] * 2))
+    row = re.search("\033\\[.*", on_terminal(ctl, "plot", "a", "--width", "33", "--height", "4", COLORTERM="truecolor"))[0]
+    low, high = "8;2;68;1;84m", "8;2;253;231;37m"
+    for each in f"\033[3{low}\033[4{high}▀", "\033[0m ", f"\033[0m\033[3{high}▄", f"\033[3{high}\033[49m▀":
+        assert each in row, repr(row)
+
+
 def pixels(data):
     """Returns width, height and rows of pixels of a PNG with 8 bits a colour and no alpha."""
     assert data[:8] == b"\x89PNG\r\n\x1a\n"

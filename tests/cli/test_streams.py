@@ -87,6 +87,17 @@ def test_what_is_created(ctl):
     assert made["stream"]["mode"] == "latest" and made["stream"]["n_slots"] == 8
 
 
+def test_who_may_use_it(ctl):
+    ctl("stream", "create", "cam", "--mode", "latest", "image=u1", "--owner", str(os.geteuid()), "--group", str(os.getegid()),
+        "--access", "user:65533:r")
+    facts = ctl("show", "-J", "cam").json
+    assert (facts["uid"], facts["gid"]) == (os.geteuid(), os.getegid())
+    assert [(e["kind"], e["id"], e["right"]) for e in facts["access"]] == [("user", 65533, "r")]
+    for wrong in ("--owner", "no such user"), ("--group", "no such group"), ("--access", "user:65533:x"):
+        ctl("stream", "create", "b", "--mode", "latest", "image=u1", *wrong, status=2, err=wrong[1])
+    assert [segment["name"] for segment in ctl.segments()] == ["cam"]
+
+
 def test_offsets_count_within_a_frame(ctl):
     create(ctl, "latest", "a=u1[10]@100", "b=u1[10]")
     a, b = ctl("show", "-J", "cam").json["layouts"][0]["views"]
@@ -246,6 +257,21 @@ def test_record_ends_by_a_signal(ctl, client, tmp_path):
     recorder.send_signal(signal.SIGINT)
     assert recorder.wait(60) == 0
     assert numpy.load(tmp_path / "out.npy").shape == (2, 2, 6)
+
+
+def test_record_waits_for_another_writer(ctl, client, tmp_path):
+    """The death of a writer does not end it."""
+    create(ctl, "latest")
+    writer = client(WRITE)
+    recorder = ctl.start("record", "cam", tmp_path / "out.npy", "--count", "2")
+    await_(lambda: stream(ctl)["stages"][0]["readers"], what="the reader")
+    writer.do("frame_of('shmview_stream_loan', s)")
+    writer.kill()
+    assert f"the writer {writer.pid} " in (line := recorder.stderr.readline())
+    assert line.endswith("has died: waiting for another one\n")
+    replay(ctl, tmp_path, frames(2), "cam")
+    assert recorder.communicate(timeout=60) == ("", "") and recorder.returncode == 0
+    assert (numpy.load(tmp_path / "out.npy") == frames(2)).all()
 
 
 def test_record_of_frames_that_differ(ctl, tmp_path):
