@@ -101,6 +101,8 @@ def test_methods_and_sizes(web):
         assert answer.headers["Allow"] == "GET, HEAD, POST"
     answer = server.ask("/api/daemon", "POST", b"{}")
     assert (answer.status, answer.headers["Allow"]) == (405, "GET, HEAD")
+    answer = server.ask("/app.js", "POST", b"")
+    assert (answer.status, answer.headers["Allow"]) == (405, "GET, HEAD")
     assert server.ask("/api/daemon", "HEAD").text == ""
     assert server.status("/api/daemon", "POST", b"x" * 65537) == 413
     assert server.status("/api/daemon?" + "x" * 100000) in (414, 431)

@@ -237,6 +237,36 @@ def test_a_stream(web, ctl):
     server.error("/api/stream")
 
 
+def test_the_parties_of_a_stream(web, ctl, party):
+    ctl("stream", "create", "frames", "a=f4[16]", "--slots", "4", "--stages", "2", "--mode", "lossless")
+    server, writer, reader = web().enter(), party(), party()
+    reader.do("s = shmview.open_stream('frames')")
+    writer.do("s = shmview.open_stream('frames', 'write')")
+    reader.begin("f = s.take(timeout=60)")
+    await_(lambda: server.json("/api/stream?name=frames")["readers"], what="the reader")
+    for _ in range(2):
+        writer.do("s.loan().publish()")
+    reader.end()
+    got = server.json("/api/stream?name=frames")
+    assert (got["mode"], got["sees_readers"]) == ("lossless", True)
+    assert [stage["published"] for stage in got["stages"]] == [2, 0]
+    one, = got["readers"]
+    assert (one["pid"], one["stage"], one["held"], one["lag"], one["missed"], one["has_left"]) == (reader.pid, 0, 1, 1, 0, False)
+    assert sorted(slot["state"] for slot in got["slots"]) == ["free", "free", "held", "published"]
+    reader.do("f.release()")
+
+
+def test_numbers_out_of_range_are_named(web, seg):
+    server = web().enter()
+    for path, name, values in (("image", "low", "nan inf x"), ("image", "high", "-inf 1x"), ("image", "rows", "0 -1 1e3 99999999"),
+                               ("image", "columns", "0 x"), ("image", "range", "2"), ("image", "colors", "-1"),
+                               ("line", "columns", "0 99999999"), ("line", "first", "-1"), ("grid", "row", "-1"),
+                               ("grid", "rows", "0"), ("grid", "columns", "0"), ("grid", "wrap", "4097"), ("npy", "check", "2")):
+        for value in values.split():
+            why = server.error(f"/api/{path}?{AT}m&{name}={value}")
+            assert why.startswith(f"parameter {name} is '{value}': give a "), why
+
+
 def test_wrong_requests_have_reasons(web, seg):
     server = web().enter()
     assert "choose a slice" in server.error(f"/api/line?{AT}m")
