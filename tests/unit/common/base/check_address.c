@@ -47,6 +47,31 @@ START_TEST(without_a_runtime_directory)
 }
 END_TEST
 
+/* su may leave the variable of another user in place. Its directory is not used, so that neither
+ * user's daemon answers the other one. */
+START_TEST(runtime_directory_of_another_user)
+{
+    char dir[] = "/tmp/check_address.XXXXXX";
+    const bool may_give = geteuid() == 0;
+    address_path path, own, kept;
+    unsetenv("XDG_RUNTIME_DIR");
+    ck_assert_int_eq(address_user(own), 0);
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    setenv("XDG_RUNTIME_DIR", dir, 1);
+    ck_assert_int_eq(address_user(kept), 0);
+    ck_assert_int_eq(strncmp(kept, dir, strlen(dir)), 0);
+    if (may_give)
+        ck_assert_int_eq(chown(dir, 65534, 65534), 0);
+    else
+        setenv("XDG_RUNTIME_DIR", "/etc", 1); /* root's */
+    ck_assert_int_eq(address_user(path), 0);
+    ck_assert_str_eq(path, own);
+    ck_assert_int_eq(address_session(path), 0);
+    ck_assert_int_eq(strncmp(path, own, (size_t)(strrchr(own, '/') - own)), 0);
+    ck_assert_int_eq(rmdir(dir), 0);
+}
+END_TEST
+
 static void set_directory_of(size_t n)
 {
     char dir[512];
@@ -106,5 +131,5 @@ START_TEST(system_address_fits)
 END_TEST
 
 UNIT_MAIN("address", UNIT_TEST(below_the_runtime_directory), UNIT_TEST(without_a_runtime_directory),
-          UNIT_TEST(longest_directory), UNIT_TEST(fill_from_every_length),
-          UNIT_TEST(system_address_fits))
+          UNIT_TEST(runtime_directory_of_another_user), UNIT_TEST(longest_directory),
+          UNIT_TEST(fill_from_every_length), UNIT_TEST(system_address_fits))
