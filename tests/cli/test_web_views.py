@@ -256,6 +256,28 @@ def test_the_parties_of_a_stream(web, ctl, party):
     reader.do("f.release()")
 
 
+TAKE_ALL_SLOTS = """
+every = []
+try:
+    while True:
+        every.append(shmview.attach('frames', access='read'))
+except shmview.NoSlot:
+    pass
+"""
+
+
+def test_a_stream_whose_slots_are_taken(web, ctl, party):
+    """The page and show still look at it, but do not see its readers."""
+    ctl("stream", "create", "frames", "a=f4[16]", "--slots", "4", "--mode", "latest")
+    server, one = web().enter(), party()
+    one.do(TAKE_ALL_SLOTS)
+    got = server.json("/api/stream?name=frames")
+    assert got["sees_readers"] is False and [slot["state"] for slot in got["slots"]] == ["free"] * 4
+    assert "its readers are not seen: all slots of its lock are taken" in ctl("show", "frames").out
+    one.do("[each.close() for each in every]")
+    assert server.json("/api/stream?name=frames")["sees_readers"] is True
+
+
 def test_numbers_out_of_range_are_named(web, seg):
     server = web().enter()
     for path, name, values in (("image", "low", "nan inf x"), ("image", "high", "-inf 1x"), ("image", "rows", "0 -1 1e3 99999999"),
