@@ -3,17 +3,19 @@
 refuse."""
 
 import contextlib
+import fcntl
 import json
 import os
 import signal
 import socket
 import stat
 import subprocess
+import sys
 import time
 
 import pytest
 
-from conftest import CTL, await_
+from conftest import CTL, await_, end_with_parent
 from webclient import UnixConnection, Web, web  # noqa: F401
 
 pytestmark = pytest.mark.skipif("SHMVIEW_WEB" not in os.environ, reason="built without libmicrohttpd")
@@ -175,6 +177,64 @@ def test_a_socket_of_its_own(web, ctl, tmp_path):
     again.stop()
     assert not os.path.exists(path)
     server.stop = lambda: None
+
+
+ACTIVATED = """
+import os, sys
+for i, fd in enumerate(sys.argv[2].split(",")):
+    os.dup2(int(fd), 3 + i)
+os.environ.update(LISTEN_PID=sys.argv[1] if sys.argv[1] != "own" else str(os.getpid()), LISTEN_FDS=str(1 + i))
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+
+
+def activate(ctl, *sockets, pid="own"):
+    """Starts the server as systemd does, with sockets from descriptor 3 on."""
+    held = [fcntl.fcntl(one.fileno(), fcntl.F_DUPFD, 20) for one in sockets]  # not one of those that they become
+    words = [sys.executable, "-c", ACTIVATED, pid, ",".join(map(str, held)), os.environ["SHMVIEW_WEB"], "--port", "0"]
+    server = object.__new__(Web)
+    server.process = subprocess.Popen(words, env=ctl.environment, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                      stderr=subprocess.PIPE, pass_fds=held, preexec_fn=end_with_parent)
+    for fd in held:
+        os.close(fd)
+    server.cookie = None
+    return server
+
+
+def bound(*address, family=socket.AF_INET, backlog=5):
+    one = socket.socket(family)
+    one.bind(address if family != socket.AF_UNIX else address[0])
+    if backlog:
+        one.listen(backlog)
+    return one
+
+
+def test_sockets_of_systemd(ctl, tmp_path):
+    """It serves those that it gets, and no others."""
+    path = str(tmp_path / "page")
+    with bound(path, family=socket.AF_UNIX) as unix, bound("127.0.0.1", 0) as inet:
+        server = activate(ctl, unix, inet)
+        server.link = server.read_link()
+        server.port = None
+        assert server.ask("/api/daemon", connection=UnixConnection(path)).status == 401
+        server.port = inet.getsockname()[1]
+        assert server.status("/api/daemon") == 401
+        server.stop()
+        assert os.path.exists(path)  # it is systemd's
+    with bound("127.0.0.1", 0) as inet:  # those of another process are not used
+        server = activate(ctl, inet, pid="1")
+        assert f":{inet.getsockname()[1]}/" not in server.read_link()
+        server.stop()
+
+
+def test_sockets_that_other_machines_reach_are_refused(ctl):
+    for address, family, backlog in ((("0.0.0.0", 0), socket.AF_INET, 5), (("::", 0), socket.AF_INET6, 5),
+                                     (("127.0.0.1", 0), socket.AF_INET, 0)):
+        if family == socket.AF_INET6 and not socket.has_dualstack_ipv6():
+            continue
+        with bound("127.0.0.1", 0) as good, bound(*address, family=family, backlog=backlog) as wrong:
+            out, err = activate(ctl, good, wrong).process.communicate(timeout=60)
+        assert out == "" and err.startswith("shmviewctl: web: systemd has passed a socket that does not listen, or that other"), err
 
 
 def test_options(ctl):

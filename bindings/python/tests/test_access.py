@@ -31,6 +31,15 @@ def test_a_new_segment():
     assert shmview.make(10, mode=0o606).segment.mode == 0o606
 
 
+def test_a_new_stream():
+    with shmview.create_stream("new", image=("u1", 4), mode=0o640, owner=ME, group=GROUP, entries={"user:nobody": "read"}):
+        assert shmview.get_access("new") == shmview.Access(0o640, os.getuid(), os.getgid(), {"user:nobody": "read"})
+    with pytest.raises(shmview.Invalid):
+        shmview.create_stream("wrong", image=("u1", 4), group="no such group")
+    with pytest.raises(shmview.NotFound):
+        shmview.get_access("wrong")
+
+
 def test_a_change(seg):
     seg.set_access(mode=0o660)
     assert (seg.mode, seg.entries) == (0o660, {})

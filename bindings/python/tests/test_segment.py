@@ -179,6 +179,8 @@ def test_attach_waits():
     for wrong in -1, float("nan"):
         with pytest.raises(ValueError, match="timeout"):
             shmview.attach("late", timeout=wrong)
+    with pytest.raises(ValueError, match="access='write' is not readonly"):
+        shmview.attach("late", readonly=True, access="write")
 
 
 def test_errors():
