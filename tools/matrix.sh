@@ -5,8 +5,9 @@
 # sid-clang for the same tests with clang, trixie-gcc-13 and sid-gcc-15 with those compilers, which are the default of no
 # suite; bookworm-musl for `make musl`, and trixie-arm64 for `make arm64`. trixie-install and so on make the packages, in
 # a root that has only build-essential and the packages that the source package names; the wheel; and in another root,
-# where nothing else is, the tour with the wheel in an empty virtual environment and with the packages. Needs root and
-# mmdebstrap; the roots are in build/matrix, and a log of each. build/matrix/results has the line of each row: date,
+# where nothing else is, the tour with the wheel in an empty virtual environment and with the packages. Then
+# package_tests.sh tests these packages. Needs root and mmdebstrap, for the packages also autopkgtest, piuparts and
+# uidmap; the roots are in build/matrix, and a log of each. build/matrix/results has the line of each row: date,
 # commit, row, result, seconds, versions, tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -146,7 +147,8 @@ for row in "${rows[@]}"; do
     start=$SECONDS
     result=passed
     { if [[ $row = *-install ]]; then make_install "$row" "$root"; else make_root "$row" "$root"; fi &&
-        { [[ $row = *-* ]] || within "$root" "${optional[@]}"; } && within "$root" "${target[@]}"; } > "$log" 2>&1 ||
+        { [[ $row = *-* ]] || within "$root" "${optional[@]}"; } && within "$root" "${target[@]}" &&
+        { [[ $row != *-install ]] || tools/package_tests.sh "${row%-install}" "$root-build/packages"; }; } > "$log" 2>&1 ||
         result=FAILED
     [ $result = passed ] || failed=1
     printf '%s %s %-16s %-7s %5d s  compiler, Python, numpy, torch, Ruby: %s  %s\n' "$(date -u +%F)" "$commit" "$row" $result \
