@@ -194,22 +194,29 @@ static int spawn(int listener)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -ECHILD;
 }
 
-/* Starts a keeper in place of one that has ended, and connects to it. Returns 0 or -errno. */
+/* Starts a keeper in place of one that has ended, and connects to it. Returns 0 or -errno, after
+ * which no socket is left. */
 static int start(void)
 {
     CLEANUP_FD int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    CLEANUP_FD int fd = -1;
     if (listener < 0)
         return -errno;
     unlink(address.sun_path); /* this daemon has the lock of the instance */
-    if (bind(listener, (const struct sockaddr *)&address, sizeof address) || listen(listener, 8))
-        return -errno;
-    CLEANUP_FD int fd = reach(); /* first, because a keeper without a daemon ends */
-    int r = fd < 0 ? fd : spawn(listener);
+    int r = bind(listener, (const struct sockaddr *)&address, sizeof address) || listen(listener, 8)
+                ? -errno
+                : 0;
+    if (r == 0)
+        r = fd = reach(); /* first, because a keeper without a daemon ends */
+    if (r >= 0)
+        r = spawn(listener);
     close_fdp(&listener); /* so that the end of the keeper ends the connection */
     if (r == 0)
         r = read_held(fd, take_none);
     if (r == 0)
         keeper = steal_fd(&fd);
+    else
+        unlink(address.sun_path);
     return r;
 }
 
