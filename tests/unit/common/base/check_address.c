@@ -52,7 +52,7 @@ END_TEST
 START_TEST(runtime_directory_of_another_user)
 {
     char dir[] = "/tmp/check_address.XXXXXX";
-    const bool may_give = geteuid() == 0;
+    const bool is_root = geteuid() == 0;
     address_path path, own, kept;
     unsetenv("XDG_RUNTIME_DIR");
     ck_assert_int_eq(address_user(own), 0);
@@ -60,10 +60,12 @@ START_TEST(runtime_directory_of_another_user)
     setenv("XDG_RUNTIME_DIR", dir, 1);
     ck_assert_int_eq(address_user(kept), 0);
     ck_assert_int_eq(strncmp(kept, dir, strlen(dir)), 0);
-    if (may_give)
-        ck_assert_int_eq(chown(dir, 65534, 65534), 0);
-    else
+    if (!is_root) {
         setenv("XDG_RUNTIME_DIR", "/etc", 1); /* root's */
+    } else if (chown(dir, 65534, 65534)) {
+        ck_assert_int_eq(rmdir(dir), 0);
+        return; /* a namespace of one user */
+    }
     ck_assert_int_eq(address_user(path), 0);
     ck_assert_str_eq(path, own);
     ck_assert_int_eq(address_session(path), 0);
