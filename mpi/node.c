@@ -5,7 +5,6 @@
 #include <shmview/mpi.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -43,16 +42,45 @@ static int find_key(struct node_key *ret_key)
     return 0;
 }
 
-/* Finds the lowest rank that has the same key as this one. */
-static int find_lowest(MPI_Comm comm, const struct node_key *mine, struct node_key *keys, int n,
-                       int *ret_rank)
+/* FNV-1a, as a colour, which must not be negative. */
+static int colour_of(const struct node_key *key)
 {
-    int result = text_check(
-        MPI_Allgather(mine, sizeof *mine, MPI_BYTE, keys, sizeof *keys, MPI_BYTE, comm), doing);
-    int r = 0;
-    while (result == 0 && r < n - 1 && memcmp(&keys[r], mine, sizeof *mine) != 0)
-        r++;
-    *ret_rank = r;
+    uint32_t hash = UINT32_C(0x811c9dc5);
+    for (size_t i = 0; i < sizeof *key; i++)
+        hash = (hash ^ ((const unsigned char *)key)[i]) * UINT32_C(0x01000193);
+    return (int)(hash >> 1);
+}
+
+/* Compares the key with that of the first member. *ret_all tells whether all members have that one,
+ * *ret_colour whether this one has. */
+static int compare(MPI_Comm node, const struct node_key *mine, int *ret_all, int *ret_colour)
+{
+    struct node_key first = *mine;
+    int result = text_check(MPI_Bcast(&first, sizeof first, MPI_BYTE, 0, node), doing);
+    *ret_colour = memcmp(&first, mine, sizeof first) == 0;
+    if (result == 0)
+        result = text_check(MPI_Allreduce(ret_colour, ret_all, 1, MPI_INT, MPI_MIN, node), doing);
+    return result;
+}
+
+/* Divides comm by a number made of the key, so that no rank needs the keys of all, and the members
+ * again while two nodes have the same number. */
+static int divide(MPI_Comm comm, const struct node_key *mine, int me, MPI_Comm *ret_node)
+{
+    MPI_Comm node = MPI_COMM_NULL;
+    int all_equal = 0, colour = colour_of(mine);
+    int result = text_check(MPI_Comm_split(comm, colour, me, &node), doing);
+    if (result == 0)
+        result = compare(node, mine, &all_equal, &colour);
+    while (result == 0 && !all_equal) {
+        MPI_Comm whole = node;
+        node = MPI_COMM_NULL;
+        result = text_check(MPI_Comm_split(whole, colour, me, &node), doing);
+        MPI_Comm_free(&whole);
+        if (result == 0)
+            result = compare(node, mine, &all_equal, &colour);
+    }
+    *ret_node = node;
     return result;
 }
 
@@ -60,25 +88,17 @@ static int find_lowest(MPI_Comm comm, const struct node_key *mine, struct node_k
  * fewer: in an MPICH over UCX each rank is alone. */
 int node_split(MPI_Comm comm, int64_t deadline_ns, MPI_Comm *ret_node)
 {
-    int me = 0, n = 0, lowest = 0;
+    int me = 0;
     struct node_key mine = {0};
     struct verdict agreed;
     MPI_Comm_rank(comm, &me);
-    MPI_Comm_size(comm, &n);
-    struct node_key *keys = calloc((size_t)n, sizeof *keys);
-    int status = keys ? find_key(&mine)
-                      : text_fail(-SHMVIEW_ERR_NO_MEMORY, "no memory for the nodes of %d ranks", n);
+    int status = find_key(&mine);
     if (status < 0)
         place_fail(status);
     int result = verdict_take(comm, status, 0, doing, deadline_ns, &agreed);
     if (result == 0)
         result = agreed.status;
-    if (result == 0)
-        result = find_lowest(comm, &mine, keys, n, &lowest);
-    if (result == 0)
-        result = text_check(MPI_Comm_split(comm, lowest, me, ret_node), doing);
-    free(keys);
-    return result;
+    return result == 0 ? divide(comm, &mine, me, ret_node) : result;
 }
 
 int shmview_mpi_node_comm(MPI_Comm comm, MPI_Comm *ret_node)

@@ -15,7 +15,7 @@ MIB = 1 << 20
 CHAIN = MIB  # CHAIN_BYTES of bcast.c
 PIECE, LEAST_PIECE = 2 * MIB, 4096  # of combine.c
 CONTROL, RECORD = 1344, 2912  # control.h: struct control, and a record of each rank
-OPENS = 15  # collectives of MPI in shmview_mpi_open()
+OPENS = 18  # collectives of MPI in shmview_mpi_open()
 REQUESTS = 3  # of each rank to the daemon: it connects, and attaches two segments
 CHOICE = 15e-3  # what the first link of a process measures
 
