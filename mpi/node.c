@@ -51,8 +51,8 @@ static int colour_of(const struct node_key *key)
     return (int)(hash >> 1);
 }
 
-/* Compares the key with that of the first member. *ret_all tells whether all members have that one,
- * *ret_colour whether this one has. */
+/* Compares the key with that of the first member: *ret_colour is 1 if they are equal, and *ret_all
+ * is 1 if those of all members are. */
 static int compare(MPI_Comm node, const struct node_key *mine, int *ret_all, int *ret_colour)
 {
     struct node_key first = *mine;
