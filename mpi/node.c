@@ -42,8 +42,8 @@ static int find_key(struct node_key *ret_key)
     return 0;
 }
 
-/* FNV-1a, as a colour, which must not be negative. */
-static int colour_of(const struct node_key *key)
+/* FNV-1a, as a color, which must not be negative. */
+static int color_of(const struct node_key *key)
 {
     uint32_t hash = UINT32_C(0x811c9dc5);
     for (size_t i = 0; i < sizeof *key; i++)
@@ -51,15 +51,15 @@ static int colour_of(const struct node_key *key)
     return (int)(hash >> 1);
 }
 
-/* Compares the key with that of the first member: *ret_colour is 1 if they are equal, and *ret_all
+/* Compares the key with that of the first member: *ret_color is 1 if they are equal, and *ret_all
  * is 1 if those of all members are. */
-static int compare(MPI_Comm node, const struct node_key *mine, int *ret_all, int *ret_colour)
+static int compare(MPI_Comm node, const struct node_key *mine, int *ret_all, int *ret_color)
 {
     struct node_key first = *mine;
     int result = text_check(MPI_Bcast(&first, sizeof first, MPI_BYTE, 0, node), doing);
-    *ret_colour = memcmp(&first, mine, sizeof first) == 0;
+    *ret_color = memcmp(&first, mine, sizeof first) == 0;
     if (result == 0)
-        result = text_check(MPI_Allreduce(ret_colour, ret_all, 1, MPI_INT, MPI_MIN, node), doing);
+        result = text_check(MPI_Allreduce(ret_color, ret_all, 1, MPI_INT, MPI_MIN, node), doing);
     return result;
 }
 
@@ -68,17 +68,17 @@ static int compare(MPI_Comm node, const struct node_key *mine, int *ret_all, int
 static int divide(MPI_Comm comm, const struct node_key *mine, int me, MPI_Comm *ret_node)
 {
     MPI_Comm node = MPI_COMM_NULL;
-    int all_equal = 0, colour = colour_of(mine);
-    int result = text_check(MPI_Comm_split(comm, colour, me, &node), doing);
+    int all_equal = 0, color = color_of(mine);
+    int result = text_check(MPI_Comm_split(comm, color, me, &node), doing);
     if (result == 0)
-        result = compare(node, mine, &all_equal, &colour);
+        result = compare(node, mine, &all_equal, &color);
     while (result == 0 && !all_equal) {
         MPI_Comm whole = node;
         node = MPI_COMM_NULL;
-        result = text_check(MPI_Comm_split(whole, colour, me, &node), doing);
+        result = text_check(MPI_Comm_split(whole, color, me, &node), doing);
         MPI_Comm_free(&whole);
         if (result == 0)
-            result = compare(node, mine, &all_equal, &colour);
+            result = compare(node, mine, &all_equal, &color);
     }
     *ret_node = node;
     return result;

@@ -196,8 +196,10 @@ static int divide(struct shmview_mpi *job, MPI_Comm comm)
     MPI_Comm_rank(job->all, &job->rank);
     MPI_Comm_size(job->all, &job->n_ranks);
     result = node_split(job->all, shmview_deadline(job->timeout_ns), &job->node);
-    if (result < 0)
+    if (result < 0) {
+        job->is_broken = true;
         return result;
+    }
     MPI_Comm_set_errhandler(job->node, MPI_ERRORS_RETURN);
     MPI_Comm_rank(job->node, &job->member);
     MPI_Comm_size(job->node, &job->n_members);

@@ -169,15 +169,14 @@ static int make_plan(const struct shmview_mpi_link *link, const struct shmview_m
 /* Finds how many bytes the ranks of this node need, and those before this rank. Blocks only while
  * other ranks are on their way here, because all have agreed to come. */
 static int share_node(struct shmview_mpi_link *link, const struct shmview_mpi_split_spec *spec,
-                      uint64_t n_bytes, int64_t deadline_ns, uint64_t *ret_before,
-                      uint64_t *ret_all)
+                      uint64_t n_bytes, uint64_t *ret_before, uint64_t *ret_all)
 {
     MPI_Comm node = MPI_COMM_NULL;
     int result, is_last = 0, rank = 0, n = 0;
     if (spec->node)
         result = text_check(MPI_Comm_dup(*spec->node, &node), "the ranks of a node");
     else
-        result = node_split(link->forward, deadline_ns, &node);
+        result = node_split(link->forward, INT64_MAX, &node);
     if (result < 0)
         return result;
     MPI_Comm_rank(node, &rank);
@@ -203,8 +202,7 @@ static int agree_on_plan(struct shmview_mpi_link *link, const struct shmview_mpi
 {
     int result = make_plan(link, spec, ret_plan);
     result = verdict_of_link(link, result, result < 0 ? 0 : ret_plan->hash, "a split", deadline_ns);
-    return result < 0 ? result
-                      : share_node(link, spec, ret_plan->n_bytes, deadline_ns, ret_before, ret_all);
+    return result < 0 ? result : share_node(link, spec, ret_plan->n_bytes, ret_before, ret_all);
 }
 
 int shmview_mpi_split_bytes(struct shmview_mpi_link *link,

@@ -159,7 +159,7 @@ static void follow(struct keeper *k, const struct keeper_message *message, int f
 }
 
 /* A lack of memory or descriptors does not end the connection, because the daemon would start
- * another keeper, and this one would hold its objects for ever. */
+ * another keeper, and this one would hold its objects until it is killed. */
 static void listen_to_daemon(struct keeper *k)
 {
     struct keeper_message message = {0};

@@ -46,7 +46,7 @@ if $python -m build --version > /dev/null 2>&1; then
     cmp "$scratch"/{clone,both}/"shmview-$version.tar.gz"
 fi
 
-# What is inside.
+# The files of the wheel.
 $python -m zipfile -e "$scratch/clone/$wheel" "$scratch/wheel"
 cd "$scratch/wheel"
 limit=$(sed -n 's/.*manylinux_\([0-9]*\)_\([0-9]*\)_.*/\1.\2/p' <<< "$wheel")

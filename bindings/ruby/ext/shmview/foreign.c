@@ -3,8 +3,8 @@
  *
  * shmview_wrap() makes a segment of any memory, without a name, a lock and a daemon. Then all
  * methods of views work on it, and copies between formats need no code of their own. libshmview
- * cannot describe rows behind pointers or misaligned elements; assignments and comparisons make a
- * copy of these, and Shmview.wrap() refuses them.
+ * cannot describe rows that pointers lead to, or misaligned elements; assignments and comparisons
+ * make a copy of these, and Shmview.wrap() refuses them.
  *
  * The MemoryView must be released exactly once, while its exporter still exists. libshmview does so
  * when the last buffer of the segment is released; got_end() does so at the end of the process. */
@@ -379,7 +379,7 @@ static VALUE core_foreign(VALUE module, VALUE object)
  * be written, because Fiddle exports all memory as read-only
  *
  * Raises TypeError (the object exports none), ReadOnly (it must not be written), NotContiguous (its
- * rows lie behind pointers), Misaligned (for both: <tt>view[] = object</tt> copies), Limit (more
+ * pointers lead to its rows), Misaligned (for both: <tt>view[] = object</tt> copies), Limit (more
  * than 8 dimensions), Bounds, Overflow, and the errors of View#cast.
  */
 static VALUE shmview_s_wrap(int argc, VALUE *argv, VALUE self)
