@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mpi/verdict.h"
 #include "support_ranks.h"
 
 static const int64_t n[] = {100};
@@ -226,6 +227,32 @@ static void check_refused(void)
     OK(shmview_mpi_close(NULL));
 }
 
+/* The other ranks come to the first step of opening and not to the second one in time. Only rank 0
+ * fails, and MPI still works: the other ranks use the communicator that it has given up. */
+static void check_absent(void)
+{
+    struct shmview_mpi_spec spec = spec_of(0);
+    struct verdict agreed;
+    struct shmview_mpi *job = NULL;
+    MPI_Comm copy = MPI_COMM_NULL;
+    spec.timeout_ns = 500000000;
+    ranks_barrier();
+    if (ranks_me() == 0) {
+        REFUSED(shmview_mpi_open(MPI_COMM_WORLD, NULL, "absent", &spec, &job), TIMED_OUT);
+        CHECK(!job && strstr(shmview_mpi_error_text(), "the ranks of a node: the deadline passed"));
+    } else {
+        OK(MPI_Comm_idup(MPI_COMM_WORLD, &copy, ranks_request()));
+        ranks_wait();
+    }
+    ranks_barrier();
+    if (ranks_me() != 0) {
+        OK(verdict_take(copy, 0, 0, "late", shmview_deadline(spec_of(0).timeout_ns), &agreed));
+        CHECK(agreed.status == 0);
+        MPI_Comm_free(&copy);
+    }
+    ranks_barrier();
+}
+
 int main(int argc, char **argv)
 {
     ranks_begin(&argc, &argv);
@@ -236,5 +263,6 @@ int main(int argc, char **argv)
     check_adopted();
     check_undone();
     check_refused();
+    check_absent();
     return ranks_end();
 }
