@@ -117,6 +117,8 @@ def test_an_image(web, seg):
     seg.do("v[0, 0] = float('nan')")
     head, data = server.picture(f"/api/image?{AT}m&low=5&high=6")
     assert data[0] == 0 and data[1] == 1 and data[-1] == 255
+    for bound in "inf", "-inf", "nan", "1e999", "", "1x":
+        assert "give a finite number" in server.error(f"/api/image?{AT}m&low={bound}&high=6")
     # one channel of three dimensions
     head, data = server.picture(f"/api/image?{AT}c&slice=:,:,0")
     assert head["shape"] == [4, 5]
