@@ -127,14 +127,17 @@ static int write_at(int fd, const void *bytes, size_t n, size_t at)
     return r < 0 ? -errno : (size_t)r == n ? 0 : -EIO;
 }
 
-/* Makes a damaged control object usable: writes its header and its table of layouts again, and
+/* Makes a damaged control object usable: writes its table of layouts and its header again, and
  * wakes all waiters. Bytes that a client cut off are zeros by now.
  *
  * The next owner must learn that the bytes may be broken. Therefore this function sets `inside`, as
  * if an owner had died inside: to an id that no client can have, because its slot is above
  * SHMVIEW_SLOTS_MAX. The version in the same word comes from the clock, so that an optimistic
  * reader that began before the damage finds another version. If a client is inside, the word stays,
- * because that client would clear a mark of the daemon when it leaves. */
+ * because that client would clear a mark of the daemon when it leaves.
+ *
+ * The header comes last: if a write before it fails, a damaged header stays damaged, so that the
+ * next check tries all of them again. */
 static int rebuild_lock(struct segment *segment)
 {
     struct object object;
@@ -144,14 +147,14 @@ static int rebuild_lock(struct segment *segment)
     CLEANUP_FD int fd = object_open(&object, O_RDWR);
     if (fd < 0)
         return fd;
-    segment_control_header(segment, &c);
-    int r = write_at(fd, &c, offsetof(struct shmview_control, pad0), 0);
-    if (r == 0)
-        r = segment_publish_layouts(segment);
-    if (r == 0 && pread(fd, &is, sizeof is, offsetof(struct shmview_control, inside)) < 0)
-        r = -errno;
+    int r = pread(fd, &is, sizeof is, offsetof(struct shmview_control, inside)) < 0 ? -errno : 0;
     if (r == 0 && !(is & SHMVIEW_LOCK_OWNER))
         r = write_at(fd, &inside, sizeof inside, offsetof(struct shmview_control, inside));
+    if (r == 0)
+        r = segment_publish_layouts(segment);
+    segment_control_header(segment, &c);
+    if (r == 0)
+        r = write_at(fd, &c, offsetof(struct shmview_control, pad0), 0);
     if (r == 0)
         segment_announce(segment);
     return r;

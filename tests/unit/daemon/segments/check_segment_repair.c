@@ -157,11 +157,10 @@ START_TEST(every_call_fails)
 }
 END_TEST
 
-/* The header and the word of the lock are written after the size is right, so only the result
- * shows that they were not. */
+/* The size is right by then. The header, which is written last, shows that the rest is missing. */
 START_TEST(the_lock_cannot_be_written)
 {
-    for (unsigned n = 1; n <= 2; n++) {
+    for (unsigned n = 1; n <= 3; n++) {
         struct sizes sizes;
         struct segment *s = begin(100, &sizes);
         resize(s, CONTROL, 0);
@@ -169,6 +168,9 @@ START_TEST(the_lock_cannot_be_written)
         int r = segment_repair(s);
         ck_assert(faults_end());
         ck_assert_int_eq(r, -EIO);
+        ck_assert_int_eq(segment_repair(s), 0);
+        ck_assert_uint_ne(inside(s) & SHMVIEW_LOCK_OWNER, 0);
+        is_repaired(s, &sizes);
         segment_free(s);
     }
 }
