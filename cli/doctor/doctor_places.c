@@ -155,6 +155,14 @@ static void add_object(struct instance *instance, int dir, const char *name, con
     }
 }
 
+/* Whether a daemon can have given this name to its directory. Any user can make others, with bytes
+ * that must not reach a terminal. */
+static bool is_of_a_daemon(const char *name)
+{
+    static const char used[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-_";
+    return strncmp(name, PREFIX, strlen(PREFIX)) == 0 && name[strspn(name, used)] == '\0';
+}
+
 /* Counts the objects of an instance. Returns false if this user may not read the directory, as that
  * of another user. */
 static bool look_at_instance(struct instance *instance, int shm, const char *name,
@@ -188,7 +196,7 @@ static void check_objects(struct doctor *d)
         locks[0] = '\0';
     DIR *dir = opendir(doctor_path(d, SHM, path));
     for (struct dirent *e; dir && (e = readdir(dir));) {
-        if (strncmp(e->d_name, PREFIX, strlen(PREFIX)) != 0)
+        if (!is_of_a_daemon(e->d_name))
             continue;
         bool seen = look_at_instance(&i, dirfd(dir), e->d_name, locks);
         n_closed += !seen;

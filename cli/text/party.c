@@ -3,13 +3,6 @@
 
 #include "cli/shell/cli.h"
 
-void party_make_printable(char *text)
-{
-    for (; *text; text++)
-        if (*text < ' ' || *text > '~')
-            *text = '?';
-}
-
 const char *party_state(const struct shmview_party_stats *party)
 {
     if (party->waits == SHMVIEW_EXCLUSIVE)

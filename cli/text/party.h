@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Describes in words what an attachment does with the lock, and makes names of clients printable.
- * who, top and lock use it. */
+/* Describes in words what an attachment does with the lock, for who and top. */
 #ifndef CLI_PARTY_H
 #define CLI_PARTY_H
 
@@ -10,9 +9,5 @@
  * waits. Waiting comes first, because a client with several threads may do both. The text is
  * static. */
 const char *party_state(const struct shmview_party_stats *party);
-
-/* Replaces each character of text that is not printable ASCII by "?". For names that a client wrote
- * into shared memory: they may contain any bytes, and escapes could control the terminal. */
-void party_make_printable(char *text);
 
 #endif

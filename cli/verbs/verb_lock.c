@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "cli/shell/command.h"
-#include "cli/text/party.h"
 
 #define STATUS_CONFLICT 1 /* like flock(1) */
 #define STATUS_DIED     5 /* of --owner-died=fail; none of enum exit_status */
@@ -102,7 +101,6 @@ static int fail_conflict(struct context *c, struct shmview_segment *segment,
         if (p->role != SHMVIEW_HOLDS && p->role != SHMVIEW_HOLDS_SHARED)
             continue;
         bool is_known = p->since_ns > 0;
-        party_make_printable(p->command);
         if (is_known)
             human_duration(since, (shmview_deadline(0) - p->since_ns) / 1000);
         warn_text(c,
@@ -123,7 +121,6 @@ static void tell_death(struct context *c, struct shmview_segment *segment, const
     char ago[HUMAN_BYTES], pid[16] = "0";
     if (shmview_owner_died(segment, &death))
         death = (struct shmview_death){.pid = 0};
-    party_make_printable(death.command);
     snprintf(pid, sizeof pid, "%" PRIu32, death.pid);
     setenv(OWNER_DIED_VARIABLE, pid, 1);
     if (death.pid == 0) {

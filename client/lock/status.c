@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "client/lock/word.h"
+#include "common/base/name.h"
 #include "common/base/util.h"
 
 /* Copies the pid and the command that the client with this id wrote into its slot. Refuses slots
@@ -21,8 +22,7 @@ static bool read_slot(const struct lock *l, uint32_t slot_number, uint32_t id, u
     if (atomic_load_explicit(const_word(&slot->id), memory_order_acquire) != id)
         return false;
     *ret_pid = slot->pid;
-    memcpy(ret_command, slot->command, 16);
-    ret_command[15] = '\0';
+    command_copy(ret_command, slot->command);
     return true;
 }
 

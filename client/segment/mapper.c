@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "client/segment/mappings.h"
+#include "common/base/name.h"
 
 /* The mapping that is looked for. */
 struct wanted {
@@ -46,19 +47,17 @@ static bool maps_it(const char *pid, const struct wanted *want)
     return found;
 }
 
-static void read_command(const char *pid, char *to, size_t bytes)
+static void read_command(const char *pid, char ret_command[16])
 {
-    char path[64];
+    char path[64], text[16] = "";
     snprintf(path, sizeof path, "/proc/%.20s/comm", pid);
     FILE *f = fopen(path, "re");
-    if (!f || !fgets(to, (int)bytes, f))
-        to[0] = '\0';
+    if (f && !fgets(text, sizeof text, f))
+        text[0] = '\0';
     if (f)
         fclose(f);
-    to[strcspn(to, "\n")] = '\0';
-    for (char *c = to; *c; c++)
-        if (*c < ' ' || *c > '~')
-            *c = '?';
+    text[strcspn(text, "\n")] = '\0';
+    command_copy(ret_command, text);
 }
 
 bool mapper_find(const struct mapping *mapping, struct mapper *ret)
@@ -76,7 +75,7 @@ bool mapper_find(const struct mapping *mapping, struct mapper *ret)
         if (!isdigit((unsigned char)e->d_name[0]) || !maps_it(e->d_name, &want))
             continue;
         ret->pid = pid;
-        read_command(e->d_name, ret->command, sizeof ret->command);
+        read_command(e->d_name, ret->command);
         found = true;
         found_other = !is_this;
     }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "client/stream/stream.h"
+#include "common/base/name.h"
 
 /* The mark is text for people, and two writers may store it at once. So each of its words is
  * atomic. */
@@ -40,7 +41,7 @@ void client_facts(const struct shmview_stream *s, uint32_t id, uint32_t *ret_pid
     if (copy.id != id)
         return;
     *ret_pid = copy.pid;
-    memcpy(ret_command, copy.command, 15);
+    command_copy(ret_command, copy.command);
 }
 
 void death_mark(struct shmview_stream *s, uint32_t dead)
@@ -61,7 +62,7 @@ static void note(struct shmview_stream *s, const struct shmview_stream_mark *mar
         .slot = mark->id & SHMVIEW_SLOT_MASK,
         .when_ns = (int64_t)mark->when_ns,
     };
-    memcpy(reader->death.command, mark->command, sizeof mark->command - 1);
+    command_copy(reader->death.command, mark->command);
     reader->dead_writer = mark->id;
     reader->has_death = reader->is_due = true;
     STEP(AT_STREAM_NOTED);

@@ -67,6 +67,14 @@ bool label_is_valid(const char *label)
     return true;
 }
 
+void command_copy(char to[16], const char *from)
+{
+    memset(to, 0, 16);
+    for (size_t i = 0; i < 15 && (to[i] = from[i]); i++)
+        if (to[i] < ' ' || to[i] > '~')
+            to[i] = '?';
+}
+
 const char **names_copy(const char *const *names, size_t n)
 {
     size_t bytes = (n + 1) * sizeof *names;

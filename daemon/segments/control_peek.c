@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/base/name.h"
 #include "common/base/util.h"
 
 /* --- Reading ------------------------------------------------------------- */
@@ -71,19 +72,6 @@ int control_peek_slot(const struct attachment *attachment, struct control_peek *
 
 /* --- Understanding ------------------------------------------------------- */
 
-/* Copies the name of a program and replaces everything that is not printable ASCII, because the
- * name goes to logs and terminals. */
-static void copy_command(char to[16], const char *from)
-{
-    size_t i = 0;
-    for (; i < 15 && from[i]; i++)
-        to[i] = from[i];
-    to[i] = '\0';
-    for (i = 0; to[i]; i++)
-        if (to[i] < ' ' || to[i] > '~')
-            to[i] = '?';
-}
-
 /* Converts a time of CLOCK_MONOTONIC, which a client wrote, to microseconds of CLOCK_REALTIME.
  * Returns 0 for a time in the future. */
 static int64_t real_us(uint64_t monotonic_ns)
@@ -118,7 +106,7 @@ void peek_party(const struct control_peek *peek, const struct attachment *attach
         ret->held = SHMVIEW_SHARED;
     if (slot->id != id)
         return; /* the client has not signed its slot: the words are those of an earlier user */
-    copy_command(ret->command, slot->command);
+    command_copy(ret->command, slot->command);
     if (slot->waits == SHMVIEW_WAITS_EXCLUSIVE || slot->waits == SHMVIEW_WAITS_SHARED) {
         ret->waits = slot->waits == SHMVIEW_WAITS_SHARED ? SHMVIEW_SHARED : SHMVIEW_EXCLUSIVE;
         if (!ret->held)
@@ -134,5 +122,5 @@ void process_command(pid_t pid, char ret_command[16])
     ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
     text[n > 0 ? n : 0] = '\0';
     text[strcspn(text, "\n")] = '\0';
-    copy_command(ret_command, text);
+    command_copy(ret_command, text);
 }

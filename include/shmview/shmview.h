@@ -320,7 +320,7 @@ int shmview_unlock_not_repaired(struct shmview_segment *segment);
 /* The owner that died inside. The daemon keeps its pid, its command and the time of its death. If
  * an owner that lives on has called shmview_unlock_not_repaired(), or a thread has exited inside,
  * pid and command are what that client wrote into its slot, and the time is 0. They are 0 and "" if
- * the slot has another user now. */
+ * the slot has another user now. command is printable ASCII: other bytes that it had are '?'. */
 struct shmview_death {
     uint32_t pid;
     uint32_t slot;
@@ -343,7 +343,8 @@ int shmview_owner_died(struct shmview_segment *segment, struct shmview_death *re
 #define SHMVIEW_WAITS          3u
 #define SHMVIEW_WAITS_TO_SHARE 4u
 
-/* One client in the status of a lock, by what it wrote about itself. */
+/* One client in the status of a lock, by what it wrote about itself. command is as in struct
+ * shmview_death. */
 struct shmview_lock_party {
     uint32_t role; /* SHMVIEW_HOLDS ... */
     uint32_t slot;

@@ -337,7 +337,7 @@ struct shmview_stream_slot_status {
     uint32_t reserved;
     int64_t time_ns;
     uint64_t sequence[SHMVIEW_STREAM_STAGES_MAX]; /* in each stage; 0: none */
-    char command[16];                             /* of the writer */
+    char command[16];                             /* of the writer, as in struct shmview_death */
 };
 
 struct shmview_stream_reader_status {

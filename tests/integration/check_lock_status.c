@@ -34,6 +34,14 @@ static void expect_names(const struct shmview_lock_party *party, pid_t pid)
     ck_assert_uint_lt(strnlen(party->command, sizeof party->command), sizeof party->command);
 }
 
+static void expect_printable(const char command[16])
+{
+    size_t n = strnlen(command, 16);
+    ck_assert_uint_lt(n, 16);
+    for (size_t i = 0; i < n; i++)
+        ck_assert(command[i] >= ' ' && command[i] <= '~');
+}
+
 /* --- Who holds, who waits ------------------------------------------------ */
 
 START_TEST(nobody)
@@ -289,6 +297,12 @@ START_TEST(rubbish_is_no_danger)
     OK(shmview_lock(seg));
     OK(shmview_unlock_not_repaired(seg));
     ck_assert_int_eq(shmview_lock(seg), SHMVIEW_OWNER_DIED);
+    unsigned char *name = memmem(c, 4096, program_invocation_short_name, 10);
+    ck_assert_ptr_nonnull(name);
+    *name = 033;
+    OK(shmview_lock_query(other, &status, parties, 8));
+    ck_assert_uint_eq(status.n_parties, 1);
+    ck_assert_int_eq(parties[0].command[0], '?');
     memcpy(saved, c, 4096);
     for (int round = 0; round < 2000; round++) {
         for (size_t i = from; i < 4096; i++)
@@ -296,9 +310,9 @@ START_TEST(rubbish_is_no_danger)
         OK(shmview_lock_query(other, &status, parties, 8));
         ck_assert_uint_le(status.n_parties, 3 * 3); /* three slots, three roles */
         for (size_t i = 0; i < status.n_parties && i < 8; i++)
-            ck_assert_uint_lt(strnlen(parties[i].command, 16), 16);
+            expect_printable(parties[i].command);
         OK(shmview_owner_died(seg, &death));
-        ck_assert_uint_lt(strnlen(death.command, 16), 16);
+        expect_printable(death.command);
     }
     memcpy(c + from, saved + from, 4096 - from);
     OK(shmview_unlock(seg));

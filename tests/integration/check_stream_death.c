@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Streams whose writers and readers are killed or stopped, and whose daemon dies. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "streams.h"
+
+#define WRITER_NAME "writer?]0;?" /* as deaths report it */
 
 /* --- Children ------------------------------------------------------------ */
 
@@ -29,9 +32,12 @@ static void hold_frames(struct child *me, void *arg)
     child_pause(me);
 }
 
-/* Publishes two frames, half fills a third one, and waits for its end. */
+/* Publishes two frames, half fills a third one, and waits for its end. The name of its program has
+ * bytes that must not reach a terminal. */
 static void leave_half(struct child *me, void *arg)
 {
+    static char name[] = "writer\033]0;\xc3";
+    program_invocation_short_name = name;
     struct shmview_stream *writer = opened(arg, SHMVIEW_WRITE);
     struct shmview_frame frame;
     write_frame(writer, 1);
@@ -135,7 +141,7 @@ static void expect_death(struct shmview_stream *reader, pid_t pid)
     ck_assert_int_eq(shmview_stream_take(reader, SOON, &frame), SHMVIEW_WRITER_DIED);
     OK(shmview_stream_death(reader, &death));
     ck_assert_int_eq((int)death.pid, pid);
-    ck_assert_str_eq(death.command, "check_stream_de");
+    ck_assert_str_eq(death.command, WRITER_NAME);
     ck_assert(death.when_ns > 0 && death.when_ns <= await_now_ns());
     expect_none(reader); /* once */
 }
@@ -205,6 +211,7 @@ START_TEST(a_death_is_noticed_after_the_takeover)
         ck_assert_uint_eq(deaths, 1);
         OK(shmview_stream_death(reader, &death));
         ck_assert_int_eq((int)death.pid, pid);
+        ck_assert_str_eq(death.command, WRITER_NAME);
         /* one that joins later does not hear of it */
         struct shmview_stream *late = open_reader();
         expect_none(late);

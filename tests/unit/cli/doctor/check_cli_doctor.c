@@ -255,6 +255,7 @@ START_TEST(objects)
     struct stat st;
     begin();
     put("/dev/shm/other", "");
+    put("/dev/shm/shmview.\033]0;x\a/camera", ""); /* anybody may put it there */
     put("/dev/shm/shmview.0-aa/+daemon", "");
     look(doctor_check_places);
     finds("objects", DOCTOR_OK, "0 instances are served");

@@ -102,6 +102,20 @@ START_TEST(labels)
 }
 END_TEST
 
+START_TEST(names_of_programs)
+{
+    char to[16], from[16] = "\033]0;\x7f\xc3\xa4~ !";
+    command_copy(to, from);
+    ck_assert_str_eq(to, "?]0;???~ !");
+    memset(from, 'x', sizeof from); /* without a NUL */
+    command_copy(to, from);
+    ck_assert_str_eq(to, "xxxxxxxxxxxxxxx");
+    command_copy(to, "");
+    for (size_t i = 0; i < sizeof to; i++)
+        ck_assert_int_eq(to[i], 0);
+}
+END_TEST
+
 START_TEST(a_copy_of_a_list)
 {
     char first[] = "a", last[] = "bcd";
@@ -119,6 +133,6 @@ START_TEST(a_copy_of_a_list)
 }
 END_TEST
 
-UNIT_MAIN("name", UNIT_TEST(labels), UNIT_TEST(a_copy_of_a_list), UNIT_TEST(ordinary_names),
-          UNIT_TEST(every_byte_in_every_place), UNIT_TEST(lengths),
+UNIT_MAIN("name", UNIT_TEST(labels), UNIT_TEST(names_of_programs), UNIT_TEST(a_copy_of_a_list),
+          UNIT_TEST(ordinary_names), UNIT_TEST(every_byte_in_every_place), UNIT_TEST(lengths),
           UNIT_TEST(reads_no_further_than_it_must))
