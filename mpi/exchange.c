@@ -115,6 +115,21 @@ static void out_of_time(struct shmview_mpi_link *link, struct message *messages,
     }
 }
 
+/* Whether a message that is not done may go on: no other one to or from that rank has its tag then.
+ * MPI matches messages of one tag in the order in which they are posted, and each side posts a long
+ * one when its greetings have come, so that the two could find different orders. run_all() calls
+ * this for every message in each turn, in the order of their numbers. The oldest one always goes
+ * on, so that both sides get to the others. */
+static bool has_turn(struct shmview_mpi_link *link, const struct message *m)
+{
+    struct link_line *line = &(m->end->send ? link->sent : link->received)[m->end->rank];
+    if (line->turn != link->n_turns) {
+        line->turn = link->n_turns;
+        line->oldest = m->number;
+    }
+    return m->number - line->oldest < MESSAGE_NUMBERS;
+}
+
 /* After a turn in which nothing has happened. Returns false after the deadline. */
 static bool idle(struct shmview_mpi_link *link, struct message *messages, size_t n,
                  int64_t deadline_ns, unsigned *n_idle, int64_t *begin, int64_t *probe)
@@ -128,7 +143,8 @@ static bool idle(struct shmview_mpi_link *link, struct message *messages, size_t
     }
     if (now >= *probe) {
         for (size_t i = 0; i < n; i++)
-            message_probe(link, &messages[i]);
+            if (messages[i].step != MESSAGE_DONE && has_turn(link, &messages[i]))
+                message_probe(link, &messages[i]);
         *probe = now + PROBE_NS;
     }
     if (now >= deadline_ns)
@@ -148,10 +164,12 @@ static void run_all(struct shmview_mpi_link *link, struct message *messages, siz
     int64_t begin = 0, probe = 0;
     for (;;) {
         bool moved = false, all_done = true;
+        link->n_turns++;
         for (size_t i = 0; i < n; i++) {
             if (messages[i].step == MESSAGE_DONE)
                 continue;
-            moved = message_go_on(link, &messages[i]) || moved;
+            if (has_turn(link, &messages[i]))
+                moved = message_go_on(link, &messages[i]) || moved;
             all_done = all_done && messages[i].step == MESSAGE_DONE;
         }
         if (all_done)
@@ -223,7 +241,7 @@ int exchange_one(struct shmview_mpi_link *link, const struct shmview_view *view,
         int result = exchange_end_of_view(link, view, rank, send, &end);
         return result < 0 ? result : exchange_run(link, &end, 1, deadline_ns);
     }
-    uint32_t number = send ? link->sent[rank]++ : link->received[rank]++;
+    uint32_t number = send ? link->sent[rank].n++ : link->received[rank].n++;
     MPI_Request request = MPI_REQUEST_NULL;
     int result = begin_short(link, view, rank, send, number, &request);
     if (result < 0)

@@ -14,12 +14,21 @@
 /* Pieces that are kept for the next message. */
 #define LINK_SPARE_PIECES 8
 
+/* The messages to one rank, or from it. */
+struct link_line {
+    uint32_t n; /* messages so far */
+    /* The oldest message that was not done in this turn of exchange_run(). */
+    uint32_t oldest;
+    uint64_t turn;
+};
+
 struct shmview_mpi_link {
     MPI_Comm forward; /* from the sender of a message to its receiver */
     MPI_Comm back;
     int me, n;
-    int n_hash_bits;           /* of a tag, so that it is at most MPI_TAG_UB */
-    uint32_t *sent, *received; /* messages to and from each rank */
+    int n_hash_bits;                   /* of a tag, so that it is at most MPI_TAG_UB */
+    struct link_line *sent, *received; /* to and from each rank */
+    uint64_t n_turns;                  /* of exchange_run() */
     struct choice choice;
     enum shmview_mpi_carry carry;
     bool is_broken;

@@ -14,11 +14,12 @@
 /* A tag has a bit for its kind, 8 bits of the number, and a hash or 0. */
 #define NUMBER_BITS 8
 #define IS_DATA     1
+_Static_assert(MESSAGE_NUMBERS == 1 << NUMBER_BITS, "messages that tags tell apart");
 
 static int tag_of(uint32_t number, uint64_t hash, int kind, int n_hash_bits)
 {
     uint64_t low = hash & (((uint64_t)1 << n_hash_bits) - 1);
-    return (int)(low << (NUMBER_BITS + 1) | (number & 0xff) << 1 | (unsigned)kind);
+    return (int)(low << (NUMBER_BITS + 1) | (number % MESSAGE_NUMBERS) << 1 | (unsigned)kind);
 }
 
 int message_data_tag(const struct shmview_mpi_link *link, const struct exchange_shape *shape,
@@ -157,7 +158,7 @@ void message_begin(struct shmview_mpi_link *link, const struct exchange_end *end
                    struct message *ret_message)
 {
     *ret_message = (struct message){.end = end, .requests = {MPI_REQUEST_NULL, MPI_REQUEST_NULL}};
-    ret_message->number = end->send ? link->sent[end->rank]++ : link->received[end->rank]++;
+    ret_message->number = end->send ? link->sent[end->rank].n++ : link->received[end->rank].n++;
     int result = end->layout.n_bytes > EXCHANGE_PIECE_BYTES
                      ? begin_greeting(link, ret_message)
                      : begin_whole(link, ret_message, packs_alone(link, end));
@@ -360,8 +361,9 @@ void message_probe(struct shmview_mpi_link *link, struct message *m)
         result = test(m, m->step == MESSAGE_GREETS, &is_done);
     if (result == 0) {
         int expected = m->step == MESSAGE_WHOLE ? data_tag(link, m) : greeting_tag(m);
-        unsigned number = (unsigned)status.MPI_TAG >> 1 & 0xff;
-        if (!is_there || is_done || status.MPI_TAG == expected || number != (m->number & 0xff))
+        unsigned number = ((unsigned)status.MPI_TAG >> 1) % MESSAGE_NUMBERS;
+        if (!is_there || is_done || status.MPI_TAG == expected ||
+            number != m->number % MESSAGE_NUMBERS)
             return;
         result = (status.MPI_TAG & 1) == IS_DATA ? refuse_short(link, m, status.MPI_TAG)
                                                  : refuse_long(link, m);
