@@ -269,7 +269,8 @@ static int copy_by_temporary(const struct shmview_view *to, const struct shmview
         temporary.strides[d] = stride;
         stride *= from->shape[d];
     }
-    temporary.flags = 0;
+    /* bulk_same_format() would find another format without this flag */
+    temporary.flags = from->flags & SHMVIEW_VIEW_UNALIGNED;
     temporary.data = malloc(from->nbytes);
     if (!temporary.data)
         return fail(SHMVIEW_ERR_NO_MEMORY,

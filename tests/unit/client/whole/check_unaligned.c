@@ -127,6 +127,25 @@ START_TEST(arrays_within_elements)
 }
 END_TEST
 
+/* Arrays at any byte, onto themselves in the other order, through a temporary. They are larger than
+ * any number. */
+START_TEST(arrays_that_overlap)
+{
+    struct shmview_view v, reversed;
+    short expected[5][9], *at = expected[0];
+    foreign_begin();
+    v = foreign_row("<9h", 1, 5);
+    for (int i = 0; i < 45; i++)
+        at[i] = (short)(1000 - i);
+    memcpy(v.data, expected, sizeof expected);
+    ck_assert_int_eq(shmview_view_slice(&v, 0, SHMVIEW_OMIT, SHMVIEW_OMIT, -1, &reversed), 0);
+    ck_assert_int_eq(shmview_copy(&v, &reversed), 0);
+    for (int i = 0; i < 5; i++)
+        ck_assert_mem_eq((char *)v.data + i * 18, expected[4 - i], 18);
+    foreign_end();
+}
+END_TEST
+
 START_TEST(not_for_typed_pointers)
 {
     struct DLManagedTensorVersioned *tensor;
@@ -146,4 +165,4 @@ START_TEST(not_for_typed_pointers)
 END_TEST
 
 UNIT_MAIN("unaligned", UNIT_TEST(any_byte), UNIT_TEST(arrays_within_elements),
-          UNIT_TEST(not_for_typed_pointers))
+          UNIT_TEST(arrays_that_overlap), UNIT_TEST(not_for_typed_pointers))
