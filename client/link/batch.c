@@ -44,8 +44,10 @@ static int receive_all(struct shmview_connection *c, struct reply *replies, size
         struct reply *reply = &replies[*ret_n];
         c->n_follow = n - *ret_n - 1;
         int r = connection_receive(c, reply);
-        if (r)
+        if (r) {
+            reply_deinit(reply); /* its descriptors may have come without the rest */
             return r;
+        }
         c->is_answered = true;
         connection_note_held(c, reply);
         if (c->n_follow)

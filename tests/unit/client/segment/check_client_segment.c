@@ -3,6 +3,8 @@
  * back if it is wrong. */
 #include "client/views/handle.h"
 
+#include <shmview/many.h>
+
 #include "unit/faults.h"
 #include "unit/objects.h"
 
@@ -365,9 +367,31 @@ START_TEST(every_failure_of_an_attach)
 }
 END_TEST
 
+/* The daemon ends after the first bytes of a reply, with which its descriptors have come. */
+START_TEST(half_a_reply_to_a_batch)
+{
+    static const char none[] = "{'error':'io.shmview.SegmentNotFound','parameters':{'name':'a',"
+                               "'reason':'none a'}}";
+    const struct stub_step steps[] = {
+        STUB_GREETING,
+        {.method = "io.shmview.Attach", .reply = "{\"par", .bytes = 5, .n_fds = 2},
+        {.method = "io.shmview.Attach"},
+        {.method = "io.shmview.Attach", .reply = none}};
+    const char *const names[] = {"a", "b"};
+    struct shmview_segment *segments[2];
+    begin(steps, 4);
+    unsigned before = unit_fds();
+    assert_fails(shmview_attach_many(conn, names, 2, SHMVIEW_READ, 0, segments),
+                 SHMVIEW_ERR_NOT_FOUND, "none a");
+    ck_assert_uint_eq(unit_fds(), before);
+    end();
+}
+END_TEST
+
 UNIT_MAIN("client_segment", UNIT_TEST(attach_and_detach), UNIT_TEST(attach_to_peek),
           UNIT_TEST(detach_while_locked), UNIT_TEST(detach_from_a_daemon_that_leaves),
           UNIT_TEST(detach_from_a_daemon_that_is_gone), UNIT_TEST(replies_that_do_not_fit),
           UNIT_TEST(objects_that_are_too_short), UNIT_TEST(headers_that_are_not_known),
           UNIT_TEST(what_cannot_be_mapped), UNIT_TEST(bad_arguments),
-          UNIT_TEST(wishes_are_passed_on), UNIT_TEST(every_failure_of_an_attach))
+          UNIT_TEST(half_a_reply_to_a_batch), UNIT_TEST(wishes_are_passed_on),
+          UNIT_TEST(every_failure_of_an_attach))
