@@ -170,8 +170,6 @@ __attribute__((noinline)) static void go_outside_untidy(struct lock *l)
     STEP(AT_GOES_OUTSIDE);
     store_inside(l->control, load_inside(l) + SHMVIEW_INSIDE_VERSION, repaired ? 0 : who);
     STEP(AT_OUTSIDE_UNTIDY);
-    l->untidy = 0;
-    l->dead = 0;
 }
 
 /* Clears the mark and advances the version. The release of the word publishes both. */
@@ -204,6 +202,9 @@ __attribute__((noinline)) static int release_unusually(struct lock *l)
         else
             go_outside(l->control);
     }
+    /* Also if another client has the word. Otherwise the next unlock of this handle would report a
+     * death, or bytes that are not repaired, about what others have put in order since. */
+    l->untidy = l->dead = 0;
     atomic_store_explicit(&l->owner, NULL, memory_order_relaxed);
     return give_word(l);
 }

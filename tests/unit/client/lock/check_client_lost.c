@@ -159,6 +159,28 @@ START_TEST(robbed_while_held)
 }
 END_TEST
 
+/* What an owner knew of the bytes ends with its turn, even if its lock was robbed. */
+START_TEST(robbed_of_bytes_that_are_not_in_order)
+{
+    struct shmview_death death;
+    begin();
+    control->inside = OTHERS;
+    ck_assert_int_eq(shmview_lock(seg), SHMVIEW_OWNER_DIED);
+    control->lock = OTHERS;
+    assert_fails(shmview_unlock_not_repaired(seg), SHMVIEW_ERR_LOST, "taken away");
+    control->lock = 0;
+    control->inside = 0; /* the next owner has repaired them */
+    ck_assert_int_eq(shmview_lock(seg), 0);
+    ck_assert_int_eq(shmview_owner_died(seg, &death), 0);
+    ck_assert_uint_eq(death.slot, 0);
+    ck_assert_int_eq(shmview_unlock(seg), 0);
+    ck_assert_uint_eq(control->inside & SHMVIEW_LOCK_OWNER, 0);
+    ck_assert_int_eq(shmview_lock(seg), 0);
+    ck_assert_int_eq(shmview_unlock(seg), 0);
+    end();
+}
+END_TEST
+
 START_TEST(lost_while_shared)
 {
     begin();
@@ -277,5 +299,5 @@ END_TEST
 UNIT_MAIN("client_lost", UNIT_TEST(lost_while_free), UNIT_TEST(lost_while_another_is_inside),
           UNIT_TEST(lost_before_it_is_used), UNIT_TEST(lost_while_held),
           UNIT_TEST(not_in_the_reply_to_a_claim), UNIT_TEST(lost_before_it_is_mapped),
-          UNIT_TEST(robbed_while_held), UNIT_TEST(lost_while_shared),
-          UNIT_TEST(lost_by_a_thread_that_ends))
+          UNIT_TEST(robbed_while_held), UNIT_TEST(robbed_of_bytes_that_are_not_in_order),
+          UNIT_TEST(lost_while_shared), UNIT_TEST(lost_by_a_thread_that_ends))
