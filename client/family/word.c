@@ -73,6 +73,7 @@ int shmview_process_name(uint64_t *ret_name)
 int shmview_process_has_ended(uint64_t name)
 {
     uint64_t own;
+    NOT_CANCELLED;
     if (!(name & SHMVIEW_MUTEX_ID) || shmview_process_name(&own) || name == own)
         return 0;
     int saved = errno;

@@ -265,6 +265,7 @@ int shmview_stream_open(struct shmview_connection *connection, const char *name,
     char segment_name[LIMIT_NAME_BYTES + 1];
     struct shmview_segment *segment;
     uint32_t stage;
+    NOT_CANCELLED;
     int r = split_name(name, segment_name, &stage);
     if (r == 0)
         r = shmview_attach(connection, segment_name, access, 0, &segment);

@@ -269,6 +269,7 @@ static int fail_no_frame(const struct shmview_stream *s)
 /* Waits for a frame without a lock. */
 static int peek_wait(struct shmview_stream *s, int64_t deadline, struct pick *pick)
 {
+    NOT_CANCELLED;
     for (;;) {
         int r = try_take(s, pick);
         if (r != NOTHING)

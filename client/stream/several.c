@@ -72,6 +72,7 @@ static void park_on_all(struct futex_waitv *words, size_t n, int64_t until, int6
     if (syscall(SYS_futex_waitv, words, (unsigned)n, 0, &t, CLOCK_MONOTONIC) >= 0 ||
         (errno != ENOSYS && errno != EPERM))
         return;
+    NOT_CANCELLED;
     int64_t end = now_ns() + *blind_ns;
     if (end > until)
         end = until;

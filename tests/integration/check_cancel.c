@@ -3,6 +3,8 @@
  * it: the thread goes on when the call returns, and whatever it took by then is given
  * back by its cleanup handlers, or by its end. */
 #include <pthread.h>
+#include <shmview/family.h>
+#include <shmview/stream.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -254,6 +256,43 @@ START_TEST(cancelled_while_waiting_for_a_change)
 }
 END_TEST
 
+/* --- Calls that reach the kernel in their own way ------------------------ */
+
+static void *call_cancelled(void *peek)
+{
+    struct shmview_frame frame;
+    uint64_t name;
+    pthread_cancel(pthread_self()); /* takes effect at the next chance */
+    shmview_process_name(&name);
+    shmview_process_has_ended(name ^ 1);
+    atomic_store(&started, 1);
+    if (shmview_stream_take(peek, shmview_deadline(5 * MS), &frame) == -SHMVIEW_ERR_TIMED_OUT)
+        atomic_store(&started, 2);
+    pthread_testcancel();
+    return "not cancelled";
+}
+
+START_TEST(no_call_is_a_cancellation_point)
+{
+    const struct shmview_view_spec view = {.name = "A", .format = "i"};
+    const struct shmview_stream_spec spec = {.struct_bytes = sizeof spec,
+                                             .mode = SHMVIEW_LATEST,
+                                             .n_slots = 2,
+                                             .views = &view,
+                                             .n_views = 1};
+    struct shmview_stream *stream, *peek;
+    open_segment();
+    OK(shmview_stream_create(conn, "frames", &spec, &stream));
+    OK(shmview_stream_open(conn, "frames", SHMVIEW_PEEK, &peek));
+    atomic_store(&started, 0);
+    expect_cancelled(start_thread(call_cancelled, peek));
+    ck_assert_int_eq(atomic_load(&started), 2);
+    OK(shmview_stream_close(peek));
+    OK(shmview_stream_close(stream));
+    close_segment();
+}
+END_TEST
+
 /* --- First use in a child ------------------------------------------------ */
 
 static void *use_cancelled(void *arg)
@@ -297,6 +336,7 @@ int main(void)
         SUITE_TEST(cancelled_inside_has_died_inside),
         SUITE_TEST(some_of_a_crowd_are_cancelled),
         SUITE_TEST(cancelled_while_waiting_for_a_change),
+        SUITE_TEST(no_call_is_a_cancellation_point),
         SUITE_TEST(first_use_in_a_child_by_a_cancelled_thread),
         SUITE_END,
     };
