@@ -210,12 +210,20 @@ static int give_name(struct outfile *file)
     return r;
 }
 
+/* Some file systems, such as NFS, write bytes and report errors of that only when a descriptor is
+ * closed. The name needs the own descriptor open, so this closes a copy. Returns 0 or -errno. */
+static int report_errors(const struct outfile *file)
+{
+    int copy = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
+    return copy < 0 || close(copy) ? -errno : 0;
+}
+
 int outfile_commit(struct outfile *file)
 {
-    int r = 0;
     if (!file->place)
         return 0;
-    if (!file->temporary)
+    int r = report_errors(file);
+    if (r == 0 && !file->temporary)
         r = give_name(file);
     if (r == 0 && file->temporary && rename(file->temporary, file->place))
         r = -errno;
