@@ -27,6 +27,9 @@ static int fail_system(const char *what)
     return r;
 }
 
+/* A step is not shorter: the kernel allocates so much between two signals of any timer. */
+#define STEP_LEAST_BYTES ((uint64_t)64 << 10)
+
 /* Opens an unlinked file in /dev/shm, because tmpfs enforces its size limit. If there is no
  * such file system, opens a memfd. That has no limit, and the kernel would kill a process when
  * memory runs out; so a request for more than is free fails here. Returns a descriptor, or -1 with
@@ -44,17 +47,26 @@ static int open_unlinked(uint64_t bytes)
     return memfd_create("shmview-anonymous", MFD_CLOEXEC);
 }
 
-/* Allocates all pages in one call, which fails at once if the file system has too little space. A
- * signal can end it; then the caller's function decides whether to go on. Returns 0 or an error. */
+/* Allocates all pages, in one call, which fails at once if the file system has too little space. On
+ * some kernels a signal ends it and undoes what it has done. Then the caller's function decides
+ * whether to go on, in steps that are half as long, so that a program with a timer comes to the
+ * end. Returns 0 or an error. */
 static int commit(int fd, uint64_t bytes)
 {
-    do {
+    for (uint64_t done = 0, longest = bytes; done < bytes;) {
+        uint64_t step = bytes - done < longest ? bytes - done : longest;
         int r = wait_ask();
         if (r)
             return r;
-        errno = posix_fallocate(fd, 0, (off_t)bytes);
-    } while (errno == EINTR);
-    return errno ? fail_system("memory without a name") : 0;
+        errno = posix_fallocate(fd, (off_t)done, (off_t)step);
+        if (errno == 0)
+            done += step;
+        else if (errno != EINTR)
+            return fail_system("memory without a name");
+        else if (longest > STEP_LEAST_BYTES)
+            longest /= 2;
+    }
+    return 0;
 }
 
 /* Maps the memory. Returns 0, and *ret owns the descriptor (*fd is -1), or an error. */

@@ -105,6 +105,32 @@ START_TEST(the_caller_ends_an_interrupted_creation)
 }
 END_TEST
 
+static int go_on(void *n)
+{
+    ++*(int *)n;
+    return 0;
+}
+
+/* A signal undoes a step, so the next ones are shorter. */
+START_TEST(an_interrupted_creation_goes_on_in_steps)
+{
+    struct shmview_anonymous m;
+    int n = 0;
+    shmview_on_wait(go_on, &n);
+    faults_begin_call("posix_fallocate", 1, EINTR, false);
+    ck_assert_int_eq(shmview_anonymous_create(300000, &m), 0);
+    ck_assert(faults_end());
+    shmview_on_wait(NULL, NULL);
+    ck_assert_int_eq(n, 3);
+    struct stat st;
+    ck_assert_int_eq(fstat(m.fd, &st), 0);
+    ck_assert_int_eq(st.st_size, 300000);
+    ck_assert_int_ge(st.st_blocks * 512, 300000);
+    shmview_anonymous_close(&m);
+}
+END_TEST
+
 UNIT_MAIN("anonymous", UNIT_TEST(a_family_shares_it), UNIT_TEST(what_is_refused),
           UNIT_TEST(without_files_in_dev_shm), UNIT_TEST(each_system_call_fails),
-          UNIT_TEST(the_caller_ends_an_interrupted_creation))
+          UNIT_TEST(the_caller_ends_an_interrupted_creation),
+          UNIT_TEST(an_interrupted_creation_goes_on_in_steps))
