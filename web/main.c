@@ -127,13 +127,33 @@ static int read_options(struct program *p, int argc, char **argv)
 
 /* --- Listening ----------------------------------------------------------- */
 
-/* Listens on the port or path of the options. Returns 0 or the exit status. */
-static int start_listening(struct program *p)
+/* Takes the sockets that systemd passes, if any. Returns 0 or the exit status. */
+static int take_passed(struct program *p)
 {
     int n = listen_passed(p->sockets);
     if (n < 0)
         return fail(EXIT_FAILED, "systemd has passed a socket that does not listen, or that other "
                                  "machines reach: use a Unix socket or a loopback address");
+    p->n_sockets = (size_t)n;
+    return 0;
+}
+
+/* Finds whether there is a daemon, for a person who starts the server. A server that systemd starts
+ * for a browser would otherwise end again and again, until systemd gave up the socket. Returns 0 or
+ * the exit status. */
+static int look_for_daemon(struct program *p)
+{
+    struct shmview_connection *connection;
+    if (p->n_sockets == 0 && backend_connection(&p->backend, &connection))
+        return fail(EXIT_NO_DAEMON, "%s: start a daemon first", shmview_error_text());
+    return 0;
+}
+
+/* Listens on the passed sockets, or on the port or path of the options. Returns 0 or the exit
+ * status. */
+static int start_listening(struct program *p)
+{
+    int n = (int)p->n_sockets;
     if (n == 0 && p->path) {
         n = listen_path(p->path, p->sockets);
         if (n < 0)
@@ -252,7 +272,6 @@ static int serve(struct program *p, const sigset_t *ending)
 int main(int argc, char **argv)
 {
     struct program p = {.port = -1, .work = WORK_DEFAULT};
-    struct shmview_connection *connection;
     sigset_t ending;
     int status = read_options(&p, argc, argv);
     if (status)
@@ -268,8 +287,8 @@ int main(int argc, char **argv)
     if (backend_init(&p.backend, p.socket, (double)p.work))
         return fail(EXIT_FAILED, "out of memory");
     p.backend.allow_changes = p.allow_changes;
-    if (backend_connection(&p.backend, &connection))
-        status = fail(EXIT_NO_DAEMON, "%s: start a daemon first", shmview_error_text());
+    status = take_passed(&p);
+    status = status ? status : look_for_daemon(&p);
     status = status ? status : start_listening(&p);
     status = status ? status : serve(&p, &ending);
     backend_deinit(&p.backend);

@@ -227,6 +227,17 @@ def test_sockets_of_systemd(ctl, tmp_path):
         server.stop()
 
 
+def test_a_socket_of_systemd_is_served_without_a_daemon(alone):
+    """Otherwise systemd would start the server again and again, and then close the socket."""
+    with bound("127.0.0.1", 0) as inet:
+        server = activate(alone, inet)
+        server.link = server.read_link()
+        server.port = inet.getsockname()[1]
+        server.enter()
+        assert server.status("/api/daemon") == 503
+        server.stop()
+
+
 def test_sockets_that_other_machines_reach_are_refused(ctl):
     for address, family, backlog in ((("0.0.0.0", 0), socket.AF_INET, 5), (("::", 0), socket.AF_INET6, 5),
                                      (("127.0.0.1", 0), socket.AF_INET, 0)):
