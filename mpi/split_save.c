@@ -103,8 +103,12 @@ static int save_slabs(const struct shmview_mpi_blocks *split, int root, int64_t 
         slab.axes[0].block = rows;
         int result = split_move(split->link, &split->map, &split->inner, &slab, &view,
                                 split->format, deadline_ns);
-        if (result < 0)
+        if (result < 0) {
+            /* MPI may still receive into the slab of a link that has failed. */
+            if (split->link->is_broken)
+                save->slab = NULL;
             return result;
+        }
         if (split->link->me == root)
             save_write(save, save->slab, (size_t)((slab.axes[0].end - row) * row_bytes));
     }
