@@ -25,7 +25,7 @@ struct choice {
 };
 
 /* Finds what is best, the same for all ranks of comm. If a rank does not know it, all measure in
- * pairs, for about 15 ms on an idle machine. Collective. */
+ * pairs, for about 15 ms on an idle machine; a rank alone does not. Collective. */
 int choice_find(MPI_Comm comm, struct choice *ret_choice);
 
 /* Whether to pack, for runs of at least run bytes. */

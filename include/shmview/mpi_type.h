@@ -30,9 +30,9 @@ struct shmview_mpi_link;
 
 /* Opens a link between all ranks of comm, with communicators of its own, so that its messages never
  * meet those of the program. Collective: each rank of comm calls, and blocks until all do. The
- * first call of a process measures for about 15 ms how this MPI transfers views best
- * (shmview_mpi_link_carry()). The caller must pass *ret_link to shmview_mpi_link_close() before
- * MPI_Finalize().
+ * first call of a process with other ranks measures for about 15 ms how this MPI transfers views
+ * best (shmview_mpi_link_carry()). The caller must pass *ret_link to shmview_mpi_link_close()
+ * before MPI_Finalize().
  *
  * Returns 0 on success. Returns -SHMVIEW_ERR_INVALID for MPI_COMM_NULL or a communicator between
  * two groups, _NO_MEMORY or _PEER. */

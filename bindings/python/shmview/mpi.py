@@ -258,7 +258,8 @@ class Job(_mpi.Handle):
 
 def link(comm):
     """Opens a Link between all ranks of an intracommunicator of mpi4py, with communicators of its own.
-    Collective. The first call of a process measures for about 15 ms how this MPI transfers views best.
+    Collective. The first call of a process with other ranks measures for about 15 ms how this MPI transfers
+    views best.
 
     Raises Invalid, PeerFailed."""
     return Link(comm)
