@@ -17,6 +17,20 @@ struct move {
     size_t n_tables;
 };
 
+/* The first element of place here on axis that has a global index of at least global. */
+static int64_t first_from(const struct split_axis *axis, int here, int64_t global)
+{
+    int64_t low = 0, high = split_axis_length(axis, here);
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (split_axis_global(axis, here, middle) < global)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 /* Fills a loop over those elements of place here on axis that are at place there on other. They are
  * often equally far apart; else the loop gets a table. ret_first is where the first one is, in
  * bytes. */
@@ -24,12 +38,15 @@ static int loop_of_common(const struct split_axis *axis, int here, const struct 
                           int there, int64_t stride, struct move *move,
                           struct layout_loop *ret_loop, int64_t *ret_first)
 {
-    int64_t n = split_axis_length(axis, here), n_common = 0, last = 0, step = 0, first = 0;
+    /* Without the elements outside the other axis, which may be a small part of this one. */
+    const int64_t begin = first_from(axis, here, other->begin);
+    const int64_t end = first_from(axis, here, other->end);
+    int64_t n_common = 0, last = 0, step = 0, first = 0;
     int64_t *table = NULL;
     for (int turn = 0; turn < 2; turn++) {
         bool is_even = true;
         n_common = 0;
-        for (int64_t i = 0; i < n; i++) {
+        for (int64_t i = begin; i < end; i++) {
             if (split_axis_owner(other, split_axis_global(axis, here, i)) != there)
                 continue;
             if (n_common == 0)
