@@ -116,6 +116,22 @@ static int compare_members(struct shmview_mpi *job, const struct collective *c)
     return 0;
 }
 
+/* The agreement of the leaders about the status and the value of their nodes. Returns the error of
+ * a node, or 0. */
+static int agree(struct shmview_mpi *job, const struct collective *c, int status, uint64_t value,
+                 int *ret_broken, struct verdict *ret_agreed)
+{
+    int result = verdict_take(job->leaders, status, value, c->name, c->deadline_ns, ret_agreed);
+    if (result < 0 || *ret_broken) {
+        *ret_broken = 1;
+        return status < 0 ? status : result;
+    }
+    /* After these a rank is missing, on another node perhaps. */
+    *ret_broken =
+        ret_agreed->status == -SHMVIEW_ERR_PEER || ret_agreed->status == -SHMVIEW_ERR_TIMED_OUT;
+    return ret_agreed->status;
+}
+
 /* The leader's work of the first meeting. */
 static int compare_and_lock(struct shmview_mpi *job, int status, void *arg, int *ret_broken)
 {
@@ -123,17 +139,9 @@ static int compare_and_lock(struct shmview_mpi *job, int status, void *arg, int 
     struct verdict agreed = {0};
     if (status == 0)
         status = compare_members(job, c);
-    int result = verdict_take(job->leaders, status, control_of(job, 0)->value, c->name,
-                              c->deadline_ns, &agreed);
-    if (result < 0 || *ret_broken) {
-        *ret_broken = 1;
-        return status < 0 ? status : result;
-    }
-    if (agreed.status < 0) {
-        /* After these a rank is missing, on another node perhaps. */
-        *ret_broken = agreed.status == -SHMVIEW_ERR_PEER || agreed.status == -SHMVIEW_ERR_TIMED_OUT;
-        return agreed.status;
-    }
+    int result = agree(job, c, status, control_of(job, 0)->value, ret_broken, &agreed);
+    if (result < 0)
+        return result;
     if (!agreed.is_equal)
         return text_fail(-SHMVIEW_ERR_INVALID,
                          "%s: the nodes do not pass the same root, phase, shape and format",
@@ -193,6 +201,19 @@ int collective_gather(struct shmview_mpi *job, struct collective *c, int status)
     if (job->is_broken)
         return status;
     return control_meet(job, status, 0, pass, NULL, c->deadline_ns);
+}
+
+static int compare_status(struct shmview_mpi *job, int status, void *arg, int *ret_broken)
+{
+    struct verdict agreed = {0};
+    return agree(job, arg, status, 0, ret_broken, &agreed);
+}
+
+int collective_agree(struct shmview_mpi *job, struct collective *c, int status)
+{
+    if (job->is_broken)
+        return status;
+    return control_meet(job, status, 0, compare_status, c, c->deadline_ns);
 }
 
 /* The leader's work of the last meeting. */

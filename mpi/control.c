@@ -97,6 +97,14 @@ static int find_absent(const struct shmview_mpi *job, int *ret_is_dead)
     return absent;
 }
 
+int control_look(struct shmview_mpi *job)
+{
+    for (int i = 0; i < job->n_members; i++)
+        if (shmview_process_has_ended(control_of(job, i)->process))
+            return fail(job, i, -SHMVIEW_ERR_PEER, "has died");
+    return 0;
+}
+
 static int await_members(struct shmview_mpi *job, int64_t deadline_ns)
 {
     struct control *control = job->control;

@@ -106,6 +106,10 @@ int control_enter(struct shmview_mpi *job);
 struct control_record *control_mine(struct shmview_mpi *job);
 const struct control_record *control_of(const struct shmview_mpi *job, int member);
 
+/* Between meetings: returns 0, or -SHMVIEW_ERR_PEER if a member of the node is dead, and the handle
+ * is broken then. */
+int control_look(struct shmview_mpi *job);
+
 /* The leader's work in a meeting, after all members of the node have come. status is the first
  * error of a member, or 0. It returns the status of the meeting. It may set *ret_broken. */
 typedef int control_work(struct shmview_mpi *job, int status, void *arg, int *ret_broken);

@@ -7,6 +7,10 @@
 #include "combine.h"
 #include "operation.h"
 #include "text.h"
+#include "verdict.h"
+
+/* A wait of all ranks looks so often for the dead. */
+#define LOOK_NS 100000000
 
 static int check(struct shmview_mpi *job, const char *name, const struct shmview_view *from,
                  const struct shmview_view *to)
@@ -24,42 +28,88 @@ static int check(struct shmview_mpi *job, const char *name, const struct shmview
     return 0;
 }
 
-/* The order of the ranks is not that of the nodes, and the operation does not commute: MPI reduces
- * private copies. */
-static int reduce_unordered(struct shmview_mpi *job, const struct operation *operation,
-                            const struct shmview_view *from, const struct shmview_view *to)
+/* Private copies, as the operation works on them: of this rank's elements and of the result. */
+struct copies {
+    char *bytes[2];
+    struct shmview_segment *segments[2];
+    struct shmview_view views[2];
+};
+
+static int copies_init(const struct shmview_mpi *job, const struct operation *operation,
+                       const struct shmview_view *from, uint64_t n, struct copies *ret)
 {
-    const uint64_t n = from->nbytes / from->itemsize;
+    const uint64_t bytes = n * operation->itemsize;
+    int64_t shape[SHMVIEW_MAX_NDIM] = {0};
     if (n > INT32_MAX)
         return text_fail(-SHMVIEW_ERR_LIMIT, "more than 2^31 elements for this operation");
-    const size_t bytes = n * operation->itemsize;
-    char *in = calloc(1, bytes ? bytes : 1), *out = calloc(1, bytes ? bytes : 1);
-    struct shmview_segment *segment = NULL;
-    struct shmview_view packed;
-    int64_t shape[SHMVIEW_MAX_NDIM] = {0};
     for (uint32_t d = 0; d < from->ndim; d++)
         shape[d] = from->shape[d];
     const struct shmview_view_spec spec = {
         .format = operation->format, .ndim = from->ndim, .shape = shape};
-    int result = in && out ? 0 : text_fail(-SHMVIEW_ERR_NO_MEMORY, "no memory for a reduction");
-    for (int step = 0; step < 2 && result == 0; step++) {
-        const bool is_first = step == 0;
-        result = shmview_wrap(is_first ? in : out, bytes, 0, NULL, NULL, &segment);
+    int result = 0;
+    for (int i = 0; i < 2 && result == 0; i++) {
+        ret->bytes[i] = calloc(1, bytes ? bytes : 1);
+        if (!ret->bytes[i])
+            return text_fail(-SHMVIEW_ERR_NO_MEMORY, "rank %d: no memory for a reduction",
+                             job->rank);
+        result = shmview_wrap(ret->bytes[i], bytes, 0, NULL, NULL, &ret->segments[i]);
         if (result == 0)
-            result = shmview_view_make(segment, &spec, &packed);
-        if (result == 0 && (is_first || job->member == 0))
-            result = is_first ? shmview_copy(&packed, from) : shmview_copy(to, &packed);
-        if (result < 0)
-            text_core(result, "a reduction");
-        shmview_detach(segment);
-        segment = NULL;
-        if (result == 0 && is_first)
-            result =
-                text_check(MPI_Allreduce(in, out, (int)n, operation->type, operation->op, job->all),
-                           "a reduction in the order of the ranks");
+            result = shmview_view_make(ret->segments[i], &spec, &ret->views[i]);
     }
-    free(in);
-    free(out);
+    if (result == 0)
+        result = shmview_copy(&ret->views[0], from);
+    if (result < 0)
+        text_fail(result, "rank %d: a reduction: %s", job->rank, shmview_error_text());
+    return result;
+}
+
+static void copies_deinit(struct copies *copies)
+{
+    for (int i = 0; i < 2; i++) {
+        shmview_detach(copies->segments[i]);
+        free(copies->bytes[i]);
+    }
+}
+
+/* Reduces the copies of all ranks. If it fails, MPI may still use them. A wait looks for dead
+ * members of the node as often as that of a meeting. */
+static int reduce_copies(struct shmview_mpi *job, const struct operation *operation, uint64_t n,
+                         const struct copies *copies, int64_t deadline_ns)
+{
+    static const char doing[] = "a reduction in the order of the ranks";
+    MPI_Request request = MPI_REQUEST_NULL;
+    int result = text_check(MPI_Iallreduce(copies->bytes[0], copies->bytes[1], (int)n,
+                                           operation->type, operation->op, job->all, &request),
+                            doing);
+    while (result == 0) {
+        const int64_t look = shmview_deadline(LOOK_NS);
+        result = verdict_wait(&request, doing, look < deadline_ns ? look : deadline_ns);
+        if (result != -SHMVIEW_ERR_TIMED_OUT || look >= deadline_ns)
+            break;
+        result = control_look(job);
+    }
+    return result;
+}
+
+/* The order of the ranks is not that of the nodes, and the operation does not commute: MPI reduces
+ * private copies, after every rank has made its own. */
+static int reduce_unordered(struct shmview_mpi *job, const struct operation *operation,
+                            const struct shmview_view *from, const struct shmview_view *to,
+                            struct collective *c)
+{
+    const uint64_t n = from->nbytes / from->itemsize;
+    struct copies copies = {0};
+    int result = collective_agree(job, c, copies_init(job, operation, from, n, &copies));
+    if (result == 0) {
+        result = reduce_copies(job, operation, n, &copies, c->deadline_ns);
+        if (result < 0) {
+            job->is_broken = true; /* and the copies stay */
+            return result;
+        }
+        if (job->member == 0 && (result = shmview_copy(to, &copies.views[1])) < 0)
+            text_core(result, "the elements of a result");
+    }
+    copies_deinit(&copies);
     return result;
 }
 
@@ -80,7 +130,7 @@ static int reduce(struct shmview_mpi *job, const struct shmview_view *from,
         return result;
     }
     if (!operation.commutes && !job->is_ordered) {
-        result = reduce_unordered(job, &operation, from, to);
+        result = reduce_unordered(job, &operation, from, to, c);
     } else {
         result = combine_slice(job, &operation, to);
         result = collective_gather(job, c, result);
