@@ -118,10 +118,14 @@ bool death_look_slowly(struct shmview_stream *s, uint32_t deaths)
 int shmview_stream_death(const struct shmview_stream *stream, struct shmview_death *ret_death)
 {
     struct shmview_stream *s = (struct shmview_stream *)(uintptr_t)stream;
-    claim_take(&s->reader.claim);
-    bool has_death = s->reader.has_death;
-    struct shmview_death death = s->reader.death;
-    claim_release(&s->reader.claim);
+    struct shmview_death death;
+    bool has_death = false;
+    if (stream_is_own(s)) {
+        claim_take(&s->reader.claim);
+        has_death = s->reader.has_death;
+        death = s->reader.death;
+        claim_release(&s->reader.claim);
+    }
     if (!has_death)
         return fail(SHMVIEW_ERR_NOT_FOUND, "no death of a writer of '%s' was reported",
                     s->segment->name);

@@ -26,18 +26,27 @@ static void stream_free(struct shmview_stream *s)
     free(s);
 }
 
-/* Sets what depends on the slot of this process, and forgets what belongs to an ancestor. */
+/* Sets what depends on the slot of this process, if it has one, and forgets what belongs to an
+ * ancestor. A thread of that may have had a claim, or been half way through a change. */
 static void own_stream(struct shmview_stream *s)
 {
     const struct lock *l = stream_lock(s);
     uint32_t *dead_owners = s->reader.dead_owners;
     uint16_t *free_slots = s->writer.free;
-    s->me = slot_at(l, l->me & SHMVIEW_SLOT_MASK);
+    if (s->me)
+        s->me = slot_at(l, l->me & SHMVIEW_SLOT_MASK);
     s->reader = (struct reader){.dead_owners = dead_owners};
     s->writer = (struct writer){.free = free_slots, .holders = s->writer.holders};
     holders_forget(s);
     memset(dead_owners, 0, s->plan.n_slots * sizeof *dead_owners);
     atomic_store_explicit(&s->epoch, process_epoch(), memory_order_release);
+}
+
+void stream_own(struct shmview_stream *s)
+{
+    DETAILS;
+    if (!stream_is_own(s))
+        own_stream(s);
 }
 
 int stream_prepare(struct shmview_stream *s)
@@ -46,9 +55,7 @@ int stream_prepare(struct shmview_stream *s)
     int r = lock_enter(lock_of(s->segment));
     if (r)
         return r;
-    DETAILS;
-    if (atomic_load(&s->epoch) != process_epoch())
-        own_stream(s);
+    stream_own(s);
     return 0;
 }
 
@@ -282,7 +289,7 @@ static uint32_t count_frames(struct shmview_stream *s)
 {
     const struct lock *l = stream_lock(s);
     uint32_t n = 0;
-    if (!s->me || atomic_load(&s->epoch) != process_epoch() || !slot_is_mine(l))
+    if (!s->me || !stream_is_own(s) || !slot_is_mine(l))
         return 0;
     for (uint32_t w = 0; s->reader.was_here && w < s->n_holds; w++)
         n += (uint32_t)__builtin_popcountll(atomic_load(word64(&s->me->stream_holds[w])));
@@ -294,7 +301,7 @@ static uint32_t count_frames(struct shmview_stream *s)
 /* Ends the use of the stream by this process. */
 static void stream_leave(struct shmview_stream *s)
 {
-    if (!s->me || atomic_load(&s->epoch) != process_epoch() || !slot_is_mine(stream_lock(s)))
+    if (!s->me || !stream_is_own(s) || !slot_is_mine(stream_lock(s)))
         return;
     shmview_stream_leave(s);
     atomic_store(word(&s->me->stream_user), 0);
@@ -323,7 +330,7 @@ void shmview_stream_close_later(struct shmview_stream *stream)
     struct shmview_stream *s = stream;
     if (!s)
         return;
-    if (s->me && s->segment->access == SHMVIEW_WRITE && atomic_load(&s->epoch) == process_epoch() &&
+    if (s->me && s->segment->access == SHMVIEW_WRITE && stream_is_own(s) &&
         slot_is_mine(stream_lock(s)))
         for (uint32_t f = 0; f < s->plan.n_slots; f++) {
             uint32_t mine = stream_lock(s)->me;

@@ -72,7 +72,11 @@ static void join(struct shmview_stream *s)
 
 int reader_enter(struct shmview_stream *s)
 {
-    int r = s->me ? stream_enter(s) : 0;
+    int r = 0;
+    if (s->me)
+        r = stream_enter(s);
+    else if (!stream_is_own(s))
+        stream_own(s);
     if (r || atomic_load_explicit(&s->reader.joined, memory_order_acquire))
         return r;
     claim_take(&s->reader.claim);
@@ -89,7 +93,7 @@ int shmview_stream_join(struct shmview_stream *stream)
 void shmview_stream_leave(struct shmview_stream *stream)
 {
     struct shmview_stream *s = stream;
-    if (!atomic_load(&s->reader.joined) || (s->me && stream_enter(s)))
+    if (!stream_is_own(s) || !atomic_load(&s->reader.joined) || (s->me && stream_enter(s)))
         return;
     claim_take(&s->reader.claim);
     if (atomic_exchange(&s->reader.joined, false) && s->me && slot_is_mine(stream_lock(s)))

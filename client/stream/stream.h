@@ -187,6 +187,15 @@ static inline void claim_release(_Atomic uint32_t *claim)
 
 /* --- open.c -------------------------------------------------------------- */
 
+/* Whether reader and writer belong to this process. Those of an ancestor must not be used, because
+ * a claim that one of its threads had is never released here. */
+static inline bool stream_is_own(const struct shmview_stream *s)
+{
+    return atomic_load_explicit(&s->epoch, memory_order_acquire) == process_epoch();
+}
+
+/* Makes the stream this process's own. */
+void stream_own(struct shmview_stream *s);
 int stream_prepare(struct shmview_stream *s);
 
 /* Makes the stream this process's own, and checks that it has a lock. Returns 0 or an error. */

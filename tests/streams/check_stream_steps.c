@@ -1,34 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps of one party between two steps of another one. The library is compiled with its steps here;
- * at the one that a test names, the test's function runs, as another process would.
- */
+/* Steps of one party between two steps of another one. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "client/lock/steps.h"
+#include "between.h"
 #include "integration/streams.h"
-
-static _Thread_local int at_step = N_STEPS;
-static _Thread_local void (*between)(void);
-
-void shmview_step(int step)
-{
-    if (step != at_step)
-        return;
-    void (*run)(void) = between;
-    at_step = N_STEPS;
-    run();
-}
-
-/* Lets this thread run a function at its next step of that kind. */
-static void at(int step, void (*run)(void))
-{
-    at_step = step;
-    between = run;
-}
 
 /* --- The stream ---------------------------------------------------------- */
 
@@ -413,6 +392,76 @@ START_TEST(deaths_without_end)
 }
 END_TEST
 
+/* --- While a thread of the parent takes ----------------------------------- */
+
+static void *take_with_a_stop(void *arg)
+{
+    at(AT_STREAM_TAKEN, stop_here);
+    OK(shmview_stream_take(arg, 0, &taken));
+    return NULL;
+}
+
+/* The parent's next number is 3. A reader that joins waits for number 4. */
+static void join_again(struct child *me, void *arg)
+{
+    struct shmview_frame frame;
+    child_pause(me);
+    expect_none(arg);
+    write_frame(other, 4);
+    OK(shmview_stream_take(arg, 0, &frame));
+    ck_assert_int_eq(frame_number(&frame), 4);
+    ck_assert_uint_eq(frame.missed, 0);
+    shmview_stream_leave(arg);
+}
+
+static void leave_first(struct child *me, void *arg)
+{
+    shmview_stream_leave(arg);
+    join_again(me, arg);
+}
+
+static void ask_for_a_death_first(struct child *me, void *arg)
+{
+    struct shmview_death death;
+    REFUSED(shmview_stream_death(arg, &death), NOT_FOUND, "no death");
+    join_again(me, arg);
+}
+
+START_TEST(a_fork_while_a_thread_takes)
+{
+    int access[] = {SHMVIEW_PEEK, SHMVIEW_READ};
+    void (*begins[])(struct child *, void *) = {join_again, leave_first, ask_for_a_death_first};
+    pthread_t taker;
+    struct child child;
+    struct shmview_stream *reader;
+    sem_init(&stopped, 0, 0);
+    sem_init(&going_on, 0, 0);
+    for (int i = 0; i < 6; i++) {
+        struct shmview_stream_spec spec = spec_of(SHMVIEW_LATEST, 6);
+        spec.flags = SHMVIEW_MANY_WRITERS;
+        open_stream_of(&spec);
+        OK(shmview_stream_open(conn, "s", SHMVIEW_WRITE, &other));
+        OK(shmview_stream_open(conn, "s", access[i % 2], &reader));
+        OK(shmview_stream_join(reader));
+        write_frames(1, 3);
+        read_frame(reader, 1);
+        ck_assert_int_eq(pthread_create(&taker, NULL, take_with_a_stop, reader), 0);
+        sem_wait(&stopped);
+        child_start(&child, begins[i / 2], reader);
+        sem_post(&going_on);
+        ck_assert_int_eq(pthread_join(taker, NULL), 0);
+        child_cue(&child);
+        child_wait(&child);
+        shmview_frame_release(&taken);
+        read_frame(reader, 3);
+        read_frame(reader, 4);
+        OK(shmview_stream_close(reader));
+        OK(shmview_stream_close(other));
+        close_stream();
+    }
+}
+END_TEST
+
 int main(void)
 {
     const struct suite_test tests[] = {
@@ -426,6 +475,7 @@ int main(void)
         SUITE_TEST(a_frame_whose_entry_is_overwritten_is_not_passed_on_again),
         SUITE_TEST(a_writer_that_gives_up_wakes_others),
         SUITE_TEST(deaths_without_end),
+        SUITE_TEST(a_fork_while_a_thread_takes),
         SUITE_END,
     };
     return suite_main("stream_steps", tests);
