@@ -68,6 +68,7 @@
     X(STREAM_ROLE, "stream: the writer is me, a dead one is not marked")                           \
     X(STREAM_MARKED, "stream: a dead writer is marked")                                            \
     X(STREAM_OWNS, "stream: the slot is not yet mine")                                             \
+    X(STREAM_OWNED, "stream: the slot is mine, a dead owner is not marked")                        \
     X(STREAM_TAIL, "stream: the tails are moved, readers are not looked at")                       \
     X(STREAM_CLEARS, "stream: nobody needs the frame of the slot, which shows it still")           \
     X(STREAM_CLEARED, "stream: the slot shows nothing, holds are not looked at")                   \

@@ -3,7 +3,10 @@
  *
  * A writer that takes over from a dead one replaces that id. It leaves a mark in the header, so
  * that a reader which looks later learns of the death as well. One mark suffices for people: if two
- * writers die before a reader looks, it reports the second one. */
+ * writers die before a reader looks, it reports the second one.
+ *
+ * The id of one dead client may stand in several slots and in the mark, and in each of them at
+ * another time. So a reader keeps the ids that it has reported, by their slots of the lock. */
 #include <string.h>
 
 #include "client/stream/stream.h"
@@ -63,53 +66,56 @@ static void note(struct shmview_stream *s, const struct shmview_stream_mark *mar
         .when_ns = (int64_t)mark->when_ns,
     };
     command_copy(reader->death.command, mark->command);
-    reader->dead_writer = mark->id;
+    reader->reported[mark->id & SHMVIEW_SLOT_MASK] = mark->id;
     reader->has_death = reader->is_due = true;
     STEP(AT_STREAM_NOTED);
 }
 
-/* Notes the death of the client with this id, if it is dead. Returns whether it is. */
+/* Whether there is nothing to report of the client with this id: its death was reported, or that of
+ * a later user of its slot of the lock. In that case it died before that look. */
+static bool is_known(const struct shmview_stream *s, uint32_t id)
+{
+    uint32_t last = s->reader.reported[id & SHMVIEW_SLOT_MASK];
+    return id == 0 || (last && (int32_t)(id - last) <= 0);
+}
+
+/* Notes the death of the client with this id, if it is dead. Returns whether there is something to
+ * report. */
 static bool note_if_dead(struct shmview_stream *s, uint32_t id)
 {
-    struct shmview_stream_mark mark = {.id = id, .when_ns = (uint64_t)now_ns()};
-    if (id == 0 || is_alive(stream_lock(s), id))
+    struct shmview_stream_mark mark = {.id = id};
+    if (is_known(s, id) || is_alive(stream_lock(s), id))
         return false;
+    mark.when_ns = (uint64_t)now_ns();
     client_facts(s, id, &mark.pid, mark.command);
     note(s, &mark);
     return true;
 }
 
-/* Looks for a dead writer in the words of the slots, from which nobody has taken over. Each slot is
- * reported once. */
+/* Looks for a dead writer in the words of the slots, from which nobody has taken over. */
 static bool look_at_owners(struct shmview_stream *s)
 {
-    for (uint32_t f = 0; f < s->plan.n_slots; f++) {
-        uint32_t id = atomic_load(word(&slot_words(s, f)->owner));
-        if (id != s->reader.dead_owners[f] && id != s->reader.dead_writer && note_if_dead(s, id)) {
-            s->reader.dead_owners[f] = id;
-            return true;
-        }
-    }
-    return false;
+    uint32_t f = 0;
+    while (f < s->plan.n_slots && !note_if_dead(s, atomic_load(word(&slot_words(s, f)->owner))))
+        f++;
+    return f < s->plan.n_slots;
 }
 
 bool death_look_slowly(struct shmview_stream *s, uint32_t deaths)
 {
     struct reader *reader = &s->reader;
     uint32_t taken_over = atomic_load(word(&s->header->deaths));
-    uint32_t writer = atomic_load(word(&s->header->writer));
     struct shmview_stream_mark mark;
     if (taken_over != reader->taken_over) {
         reader->taken_over = taken_over;
         load_words(&mark, &s->header->mark, sizeof mark);
-        if (mark.id != reader->dead_writer) {
+        if (!is_known(s, mark.id)) {
             note(s, &mark);
             return true; /* and look again at the next call */
         }
     }
-    if (!has_many_writers(s) && writer != reader->dead_writer && note_if_dead(s, writer))
-        return true;
-    if (has_many_writers(s) && look_at_owners(s))
+    if (has_many_writers(s) ? look_at_owners(s)
+                            : note_if_dead(s, atomic_load(word(&s->header->writer))))
         return true;
     reader->deaths = deaths;
     return false;

@@ -20,7 +20,6 @@
 static void stream_free(struct shmview_stream *s)
 {
     free(s->views);
-    free(s->reader.dead_owners);
     free(s->writer.free);
     free(s->writer.holders);
     free(s);
@@ -31,14 +30,12 @@ static void stream_free(struct shmview_stream *s)
 static void own_stream(struct shmview_stream *s)
 {
     const struct lock *l = stream_lock(s);
-    uint32_t *dead_owners = s->reader.dead_owners;
     uint16_t *free_slots = s->writer.free;
     if (s->me)
         s->me = slot_at(l, l->me & SHMVIEW_SLOT_MASK);
-    s->reader = (struct reader){.dead_owners = dead_owners};
+    s->reader = (struct reader){.taken = 0};
     s->writer = (struct writer){.free = free_slots, .holders = s->writer.holders};
     holders_forget(s);
-    memset(dead_owners, 0, s->plan.n_slots * sizeof *dead_owners);
     atomic_store_explicit(&s->epoch, process_epoch(), memory_order_release);
 }
 
@@ -120,9 +117,8 @@ static int stream_new(struct shmview_segment *segment, uint32_t stage,
     if (r == 0) {
         find_parts(s);
         s->views = calloc(s->plan.n_views, sizeof *s->views);
-        s->reader.dead_owners = calloc(s->plan.n_slots, sizeof *s->reader.dead_owners);
         s->writer.free = calloc(s->plan.n_slots, sizeof *s->writer.free);
-        if (!s->views || !s->reader.dead_owners || !s->writer.free)
+        if (!s->views || !s->writer.free)
             r = fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
     }
     if (r == 0 && segment->access == SHMVIEW_WRITE)

@@ -126,6 +126,7 @@ static bool own(struct shmview_stream *s, uint32_t f)
     STEP(AT_STREAM_OWNS);
     if (!swap(owner, &seen, l->me))
         return false;
+    STEP(AT_STREAM_OWNED);
     if (dead)
         death_mark(s, dead);
     return true;

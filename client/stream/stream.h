@@ -60,13 +60,13 @@ struct reader {
     uint64_t missed;            /* since then */
     uint32_t deaths;            /* of the liveness object, when it last looked for dead writers */
     uint32_t taken_over;        /* deaths of the stream's header, likewise */
-    uint32_t dead_writer;       /* the last one that was reported */
-    uint32_t *dead_owners;      /* of each slot, likewise; with SHMVIEW_MANY_WRITERS */
     struct shmview_death death; /* the last one that was noticed */
     bool has_death;             /* there is one */
     bool is_due;                /* and it was not reported yet */
     bool was_here;              /* it has joined before */
     _Atomic(struct spin) spin;
+    /* Of each slot of the lock the id of the last client whose death was reported; 0: none. */
+    uint32_t reported[SHMVIEW_SLOT_MASK + 1];
 };
 
 /* Words of stream_holds. */
@@ -349,14 +349,22 @@ int reader_enter(struct shmview_stream *s);
 
 /* Records that this writer has taken over from a dead one. */
 void death_mark(struct shmview_stream *s, uint32_t dead);
-/* Looks for dead writers, if any client has died since the last look, and notes one in the reader.
- * Returns whether there is a death to report. The caller has the claim of the reader. */
+/* Looks for dead writers, and notes one in the reader. Returns whether there is a death to report.
+ * The caller has the claim of the reader. */
 bool death_look_slowly(struct shmview_stream *s, uint32_t deaths);
+/* Likewise, if any client has died, or a mark was stored, since the last look. A look between a
+ * takeover and its mark finds neither the dead writer nor the mark, and the count in the liveness
+ * object does not change after it. To read the count in the header costs little: its cache line
+ * changes only when a writer comes, leaves or takes over. */
 static inline bool death_look(struct shmview_stream *s)
 {
     uint32_t deaths =
         atomic_load_explicit(const_word(&stream_lock(s)->live->deaths), memory_order_acquire);
-    return s->reader.is_due || (deaths != s->reader.deaths && death_look_slowly(s, deaths));
+    uint32_t taken_over =
+        atomic_load_explicit(const_word(&s->header->deaths), memory_order_relaxed);
+    return s->reader.is_due ||
+           ((deaths != s->reader.deaths || taken_over != s->reader.taken_over) &&
+            death_look_slowly(s, deaths));
 }
 
 /* --- holders.c ----------------------------------------------------------- */
