@@ -179,6 +179,7 @@ int collective_begin(struct shmview_mpi *job, struct collective *c, int status)
         return text_fail(-SHMVIEW_ERR_LOST, "%s: an earlier call of this job has failed", c->name);
     c->deadline_ns = shmview_deadline(job->timeout_ns);
     job->failed_rank = -1;
+    job->is_failing = false;
     if (status == 0 && (c->root < -1 || c->root >= job->n_ranks))
         status = text_fail(-SHMVIEW_ERR_INVALID, "%s: there is no rank %d", c->name, c->root);
     if (status == 0 && c->phase && !has_phase(job, c->phase))

@@ -137,7 +137,8 @@ static int read_records(struct shmview_mpi *job)
     for (int i = 0; i < job->n_members; i++) {
         const struct control_record *record = control_of(job, i);
         if (record->status < 0) {
-            job->failed_rank = job_ranks(job, job->node_index)[i];
+            if (!job->is_failing)
+                job->failed_rank = job_ranks(job, job->node_index)[i];
             return text_fail(record->status, "%.*s", (int)sizeof record->text - 1, record->text);
         }
         if (record->status > outcome)
@@ -233,9 +234,9 @@ int control_meet(struct shmview_mpi *job, int status, uint64_t value, control_wo
     snprintf(mine->text, sizeof mine->text, "%s", status < 0 ? text_last() : "");
     __atomic_store_n(&mine->met, job->epoch, __ATOMIC_RELEASE);
     const uint32_t arrived = atomic_fetch_add(&control->arrived, 1) + 1;
-    if (job->member == 0)
-        return lead(job, work, arg, deadline_ns);
-    if (arrived == job->epoch * (uint32_t)job->n_members)
+    if (job->member != 0 && arrived == job->epoch * (uint32_t)job->n_members)
         shmview_word_wake((const uint32_t *)&control->arrived, 1);
-    return follow(job, deadline_ns);
+    int result = job->member == 0 ? lead(job, work, arg, deadline_ns) : follow(job, deadline_ns);
+    job->is_failing = result < 0;
+    return result;
 }

@@ -37,6 +37,8 @@ struct shmview_mpi {
     uint32_t epoch; /* meetings so far */
     bool is_broken, is_closing;
     int failed_rank;
+    /* A meeting of this call has failed. Every member brings that error to the next one. */
+    bool is_failing;
     char *phases; /* names of the layouts, each with its NUL, then an empty one */
 };
 

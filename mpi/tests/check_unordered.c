@@ -118,6 +118,8 @@ int main(int argc, char **argv)
     REFUSED(reduce(op, -1), NO_MEMORY);
     fails = false;
     CHECK(!is_unordered || strncmp(shmview_mpi_error_text(), "rank 1: ", 8) == 0);
+    const bool is_here = shmview_mpi_node(job, 1) == shmview_mpi_node(job, me);
+    CHECK(!is_unordered || shmview_mpi_failed_rank(job) == (is_here ? 1 : -1));
     REFUSED(reduce(op, -1), LOST);
     OK(shmview_mpi_close(job));
 
