@@ -332,6 +332,29 @@ class TestThreads < ShmviewTest
     end
   end
 
+  # A close that is refused because a Thread holds the lock changes nothing for that Thread.
+  def test_the_holder_notices_nothing_of_a_close
+    seg = Shmview.create("seg", 100)
+    view = seg.buf
+    holder = Thread.new do
+      seg.synchronize do
+        Thread.stop
+        2000.times { seg.synchronize { view[0] } }
+        Thread.current[:done] = true
+        Thread.stop
+      end
+    end
+    holder.report_on_exception = false
+    await { holder.status == "sleep" }
+    holder.wakeup
+    assert_raises(Shmview::Busy) { seg.close } until holder[:done] || !holder.alive?
+    await { holder.stop? }
+    holder.wakeup if holder.alive?
+    holder.value
+    assert_empty seg.lock_status.parties
+    seg.close
+  end
+
   def test_a_child_has_none_of_the_calls_of_other_threads
     seg = Shmview.create("seg", 100)
     waiter = Thread.new { seg.wait(change: 0) }

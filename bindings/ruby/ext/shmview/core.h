@@ -164,7 +164,8 @@ struct segment {
     struct shmview_segment *frozen; /* the handle while freeze_bytes has taken it away, or NULL */
     struct link *link;              /* of the connection; NULL: foreign memory */
     atomic_size_t n_calls;          /* calls that use the handle without the GVL now */
-    unsigned forks;                 /* n_forks when n_calls was counted */
+    atomic_size_t n_held;           /* how often Threads hold its lock; never too few */
+    unsigned forks;                 /* n_forks when these two were counted */
     unsigned entered;               /* n_forks when its lock was known to need no daemon */
 };
 extern const rb_data_type_t segment_type;
@@ -185,20 +186,33 @@ static inline struct segment *segment_use(VALUE self)
         raise_closed("the segment");
     return segment;
 }
-/* Returns how many calls of this process use the handle without the GVL. In a forked child the
- * count begins at 0, because the calls of the parent go on only there. */
-static inline size_t calls_of(struct segment *segment)
+/* Makes the counts begin at 0 in a forked child, because the calls and the Threads of the parent go
+ * on only there. */
+static inline void count_anew(struct segment *segment)
 {
     if (UNLIKELY(segment->forks != n_forks)) {
         segment->forks = n_forks;
         atomic_store(&segment->n_calls, 0);
+        atomic_store(&segment->n_held, 0);
     }
+}
+/* Returns how many calls of this process use the handle without the GVL. */
+static inline size_t calls_of(struct segment *segment)
+{
+    count_anew(segment);
     return atomic_load(&segment->n_calls);
+}
+/* Returns whether a Thread of this process holds the lock. True for too long if memory was too
+ * short to record that the Thread took it. */
+static inline bool may_be_held(struct segment *segment)
+{
+    count_anew(segment);
+    return atomic_load(&segment->n_held) > 0;
 }
 /* Surround such a call. Between them the segment cannot be closed. */
 static inline void call_begins(struct segment *segment)
 {
-    calls_of(segment);
+    count_anew(segment);
     atomic_fetch_add(&segment->n_calls, 1);
 }
 static inline void call_ends(struct segment *segment)
@@ -235,7 +249,7 @@ void Init_lock(void);
 
 /* Records that the calling thread took the lock of the segment once, or released it once. */
 void held_push(VALUE segment, struct shmview_segment *handle, bool shared);
-void held_pop(struct shmview_segment *handle);
+void held_pop(struct segment *segment, struct shmview_segment *handle);
 /* Call before taking a lock. If an ended Ruby Thread left locks held on this native thread,
  * abandons them as if their holder had died. */
 void held_check(void);

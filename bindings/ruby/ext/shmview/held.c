@@ -18,6 +18,7 @@
 
 struct hold {
     VALUE segment;
+    struct segment *seg; /* the struct of segment */
     struct shmview_segment *handle;
     bool shared;
 };
@@ -50,6 +51,7 @@ static void leave(struct held *held)
             shmview_unlock(hold->handle);
         else
             shmview_unlock_not_repaired(hold->handle);
+        atomic_fetch_sub(&hold->seg->n_held, 1);
     }
 }
 
@@ -89,16 +91,20 @@ static bool make_room(void)
 
 void held_push(VALUE self, struct shmview_segment *handle, bool shared)
 {
+    struct segment *segment = segment_of(self);
+    count_anew(segment);
+    atomic_fetch_add(&segment->n_held, 1);
     if (UNLIKELY(mine.n == mine.room) && !make_room())
         return;
     if (mine.n == 0)
         mine.thread = rb_thread_current();
-    mine.holds[mine.n++] = (struct hold){self, handle, shared};
+    mine.holds[mine.n++] = (struct hold){self, segment, handle, shared};
 }
 
-void held_pop(struct shmview_segment *handle)
+void held_pop(struct segment *segment, struct shmview_segment *handle)
 {
     size_t i = mine.n;
+    atomic_fetch_sub(&segment->n_held, 1);
     while (i-- > 0)
         if (LIKELY(mine.holds[i].handle == handle)) {
             for (mine.n--; i < mine.n; i++)

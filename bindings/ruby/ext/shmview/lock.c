@@ -54,29 +54,32 @@ static VALUE describe_death(VALUE self)
     return make_death(rb_utf8_str_new_cstr(shmview_name(handle)), &death, name);
 }
 
-static void give_back(struct shmview_segment *handle, bool repaired)
+/* Releases the lock, not repaired. The caller must hold it. */
+static void give_back(VALUE self)
 {
-    held_pop(handle);
-    if (repaired)
-        shmview_unlock(handle);
-    else
-        shmview_unlock_not_repaired(handle);
+    struct segment *segment = segment_of(self);
+    struct shmview_segment *handle = held_handle(segment);
+    held_pop(segment, handle);
+    shmview_unlock_not_repaired(handle);
 }
 
 /* Tries without the GVL until the deadline. Returns like wait_lock(). Raises the exceptions of
- * interrupts. */
+ * interrupts. The segment cannot be closed until the interrupts have run: another Thread may run
+ * then, and would not see from held_push() yet that this one holds the lock. */
 static int take_unlocked(struct segment *segment, int mode, int64_t deadline)
 {
+    call_begins(segment);
     int r, state = wait_unlocked(segment, wait_lock, &mode, deadline, &r);
     if (!state && (r >= 0 || r == -SHMVIEW_ERR_TIMED_OUT))
         segment->entered = n_forks;
     if (!state && r >= 0) { /* otherwise a pending interrupt would raise before the block begins */
         state = run_interrupts();
         if (state && r == 0)
-            shmview_unlock(held_handle(segment));
+            shmview_unlock(segment->handle);
         else if (state)
-            shmview_unlock_not_repaired(held_handle(segment));
+            shmview_unlock_not_repaired(segment->handle);
     }
+    call_ends(segment);
     if (state)
         rb_jump_tag(state);
     return r;
@@ -93,7 +96,7 @@ static int take(VALUE self, int mode, int64_t deadline)
         r = take_unlocked(segment, mode, deadline);
     if (LIKELY(r >= 0)) {
         /* after a death it is held exclusively, also if shared was requested */
-        held_push(self, held_handle(segment), mode == SHMVIEW_SHARED && r == 0);
+        held_push(self, segment->handle, mode == SHMVIEW_SHARED && r == 0);
         return r;
     }
     if (r != -SHMVIEW_ERR_TIMED_OUT)
@@ -107,7 +110,7 @@ static void raise_death(VALUE self)
 {
     int state;
     VALUE died = rb_protect(describe_death, self, &state);
-    give_back(held_handle(segment_of(self)), false);
+    give_back(self);
     if (state)
         rb_jump_tag(state);
     rb_exc_raise(died);
@@ -172,7 +175,7 @@ static void call_first(VALUE self, int (*call)(void *), struct lock_call *c)
 /* Releases the lock once. Returns nil, or raises. */
 static VALUE give(VALUE self, bool repaired)
 {
-    const struct segment *segment = segment_of(self);
+    struct segment *segment = segment_of(self);
     struct shmview_segment *handle = held_handle(segment);
     if (UNLIKELY(!handle))
         handle = segment_use(self)->handle; /* raises */
@@ -183,7 +186,7 @@ static VALUE give(VALUE self, bool repaired)
     }
     int r = unlock(handle, repaired);
     if (LIKELY(r == 0) || r == -SHMVIEW_ERR_LOST)
-        held_pop(handle);
+        held_pop(segment, handle);
     if (UNLIKELY(r))
         raise_error(r, Qnil);
     return Qnil;
@@ -278,7 +281,7 @@ static VALUE segment_recover(int argc, VALUE *argv, VALUE self)
     if (r == SHMVIEW_OWNER_DIED) {
         recovery.died = rb_protect(describe_death, self, &state);
         if (state) {
-            give_back(held_handle(segment_of(self)), false);
+            give_back(self);
             rb_jump_tag(state);
         }
     }

@@ -319,11 +319,15 @@ static VALUE segment_close(VALUE self)
     struct opening o = {.handle = segment->handle};
     struct told told;
     int state = 0;
+    /* The GVL stays held for foreign memory, because the call runs the class that exports it. It
+     * also stays held if a Thread has the lock: libshmview refuses at once, and the holder must not
+     * find the segment closed in the meantime, or it could not give the lock back. */
+    bool has_gvl = !segment->link || may_be_held(segment);
     segment->handle = NULL; /* other threads must not use it while it is detached */
-    if (segment->link)
-        state = call_unlocked(detach, &o, &told);
+    if (has_gvl)
+        told_by(&told, detach(&o));
     else
-        told_by(&told, detach(&o)); /* calls the class that exports the memory: needs the GVL */
+        state = call_unlocked(detach, &o, &told);
     if (state || o.r) {
         segment->handle = o.handle; /* still attached: the call was not made, or has failed */
         if (state)
