@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Ruby exports it for extensions, but only its own headers declare it. */
+int ruby_thread_has_gvl_p(void);
+
 #define NDIM_MAX 16
 
 struct exporter {
@@ -18,6 +21,7 @@ struct exporter {
 };
 
 static long n_out;
+static long n_without_gvl; /* releases that were called without the GVL */
 
 static void exporter_free(void *data)
 {
@@ -94,6 +98,7 @@ static bool release(VALUE object, rb_memory_view_t *view)
     (void)view;
     exporter_of(object)->n_out--; /* the consumer has kept the object */
     n_out--;
+    n_without_gvl += !ruby_thread_has_gvl_p();
     return true;
 }
 
@@ -110,6 +115,13 @@ static VALUE exporter_s_n_out(VALUE class)
     return LONG2NUM(n_out);
 }
 
+/* Returns the number of releases that were called without the GVL. */
+static VALUE exporter_s_n_without_gvl(VALUE class)
+{
+    (void)class;
+    return LONG2NUM(n_without_gvl);
+}
+
 RUBY_FUNC_EXPORTED void Init_exporter(void);
 void Init_exporter(void)
 {
@@ -118,5 +130,6 @@ void Init_exporter(void)
     rb_define_alloc_func(class, exporter_alloc);
     rb_define_method(class, "initialize", exporter_initialize, -1);
     rb_define_singleton_method(class, "n_out", exporter_s_n_out, 0);
+    rb_define_singleton_method(class, "n_without_gvl", exporter_s_n_without_gvl, 0);
     rb_memory_view_register(class, &entry);
 }

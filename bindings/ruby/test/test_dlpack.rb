@@ -4,6 +4,7 @@
 
 require "fiddle"
 require_relative "helper"
+require "exporter"
 
 # The first closure may leave libffi open: since 3.4 it maps its own file for the code of closures.
 FIRST_CLOSURE = Class.new(Fiddle::Closure) { def call = nil }.new(Fiddle::TYPE_VOID, [])
@@ -113,6 +114,48 @@ class TestDLPack < ShmviewTest
     assert_raises(Shmview::ConversionError) { view.cast("3s").to_dlpack }
     view.segment.close
     assert_raises(Shmview::Closed) { view.to_dlpack }
+  end
+
+  # A tensor of memory that another object exports. Nothing else refers to that memory.
+  def exported_tensor
+    view = Shmview.wrap(Exporter.new("abcd", "c", 1, [4], [1]))
+    view.to_dlpack
+  end
+
+  def deleter_of(address) = Fiddle::Pointer.new(address)[16, 8].unpack1("Q")
+
+  # Fiddle calls the deleter without the GVL. The release needs it, and a native thread that Ruby
+  # does not know cannot get it, so its tensor is released later.
+  def test_the_deleter_needs_no_gvl
+    before = Exporter.n_out
+    addresses = Array.new(20) { exported_tensor }
+    collect
+    assert_equal before + 20, Exporter.n_out
+    last = addresses.pop
+    addresses.each { |address| Fiddle::Function.new(deleter_of(address), [Fiddle::TYPE_VOIDP], Fiddle::TYPE_VOID).call(address) }
+    await("the releases") { collect || Exporter.n_out == before + 1 }
+    create, join = [["pthread_create", 4, Fiddle::TYPE_VOIDP], ["pthread_join", 2, Fiddle::TYPE_LONG]].map do |name, n, first|
+      Fiddle::Function.new(Fiddle::Handle::DEFAULT[name], [first] + [Fiddle::TYPE_VOIDP] * (n - 1), Fiddle::TYPE_INT)
+    end
+    thread = Fiddle::Pointer.malloc(8, Fiddle::RUBY_FREE)
+    assert_equal 0, create.call(thread, nil, deleter_of(last), last)
+    assert_equal 0, join.call(thread[0, 8].unpack1("q"), nil)
+    Shmview.wrap(Exporter.new("abcd", "c", 1, [4], [1])).segment.close
+    assert_equal [before, 0], [Exporter.n_out, Exporter.n_without_gvl]
+  end
+
+  # The views and segments are collected before the process ends, and their tensors are not deleted.
+  def test_tensors_outlive_their_segments
+    code = <<~RUBY
+      require "fiddle"
+      require "exporter"
+      make = -> { Shmview.wrap(Exporter.new("abcd", "c", 1, [4], [1])).to_dlpack }
+      $all = Array.new(300) { make.call }
+      GC.start
+      $other = Array.new(1000) { Fiddle::Pointer["x" * 100] }
+      puts $all.size
+    RUBY
+    assert_equal "300\n", run_ruby(code)
   end
 
   # The deleter is a closure of Ruby, so it must run before Ruby frees its objects.

@@ -163,6 +163,7 @@ struct segment {
     struct shmview_segment *handle; /* NULL: closed */
     struct shmview_segment *frozen; /* the handle while freeze_bytes has taken it away, or NULL */
     struct link *link;              /* of the connection; NULL: foreign memory */
+    struct got *got;                /* the foreign memory that it wraps; NULL: released */
     atomic_size_t n_calls;          /* calls that use the handle without the GVL now */
     atomic_size_t n_held;           /* how often Threads hold its lock; never too few */
     unsigned forks;                 /* n_forks when these two were counted */
@@ -236,6 +237,14 @@ uint32_t backing_called(VALUE value);
  * may be NULL and set later. */
 VALUE segment_wrap(struct shmview_segment *handle, VALUE owner);
 void Init_segment(void);
+
+/* --- got.c --------------------------------------------------------------- */
+
+struct got;
+/* Makes the handle of the segment, which shmview_wrap() returned, the owner of got. */
+void got_belongs(struct got *got, struct segment *segment);
+/* Call before the struct segment is freed: a consumer may still have the memory of its got. */
+void got_forget(struct segment *segment);
 
 /* --- freeze.c ------------------------------------------------------------ */
 

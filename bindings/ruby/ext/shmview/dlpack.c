@@ -60,7 +60,7 @@ static VALUE import(VALUE arg)
     if (r)
         raise_error(r, Qnil);
     i->got = NULL;
-    got->segment = segment;
+    got_belongs(got, segment);
     r = view_again(segment->handle, &theirs, first, &v);
     if (r)
         raise_error(r, Qnil);
@@ -109,7 +109,9 @@ static VALUE shmview_s_from_dlpack(int argc, VALUE *argv, VALUE module)
  * Returns the address of a new tensor of DLPack that shows the elements, without a copy: of a
  * DLManagedTensorVersioned, or of a DLManagedTensor with <tt>versioned: false</tt>. The caller owns
  * the tensor, or the library that the caller passes it to; the owner must call its deleter once, on
- * any thread. Until then the segment cannot be closed (Busy), and stays mapped.
+ * any thread. Until then the segment cannot be closed (Busy), and stays mapped. The MemoryView of
+ * Shmview.wrap is released with the GVL held. If a thread that Ruby does not know calls the
+ * deleter, this happens when the next MemoryView is obtained, or at the end of the process.
  *
  * Raises ConversionError (DLPack has no such type: structs, strings, the other byte order),
  * NotContiguous (strides that are no whole number of elements, suboffsets), ReadOnly (a read-only

@@ -4,138 +4,14 @@
  * shmview_wrap() makes a segment of any memory, without a name, a lock and a daemon. Then all
  * methods of views work on it, and copies between formats need no code of their own. libshmview
  * cannot describe rows that pointers lead to, or misaligned elements; assignments and comparisons
- * make a copy of these, and Shmview.wrap() refuses them.
- *
- * The MemoryView must be released exactly once, while its exporter still exists. libshmview does so
- * when the last buffer of the segment is released; got_end() does so at the end of the process. */
+ * make a copy of these, and Shmview.wrap() refuses them. got.c obtains the memory and releases
+ * it. */
 #include "memory_view.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* --- Obtaining and releasing --------------------------------------------- */
-
-/* All MemoryViews that are not released yet. At the end of the process Ruby frees all objects in
- * any order, so the exporter of one that is released later may be gone. */
-static struct got *all;
-static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER; /* Ractors have a GVL each */
-static bool has_ended; /* got_end() has run: release nothing any longer */
-
-static void link_in(struct got *got)
-{
-    pthread_mutex_lock(&all_lock);
-    got->next = all;
-    got->prev = &all;
-    if (all)
-        all->prev = &got->next;
-    all = got;
-    pthread_mutex_unlock(&all_lock);
-}
-
-static void link_out(struct got *got)
-{
-    pthread_mutex_lock(&all_lock);
-    *got->prev = got->next;
-    if (got->next)
-        got->next->prev = got->prev;
-    got->next = NULL;
-    got->prev = &got->next;
-    pthread_mutex_unlock(&all_lock);
-}
-
-/* rb_memory_view_available_p() of Ruby 3.1 walks past the end of the list of ancestors if the class
- * does not descend from Object. */
-bool got_is_available(VALUE object)
-{
-    return !RB_SPECIAL_CONST_P(object) && RTEST(rb_obj_is_kind_of(object, rb_cObject)) &&
-           rb_memory_view_available_p(object);
-}
-
-struct got *got_new(void)
-{
-    struct got *got = calloc(1, sizeof *got);
-    if (!got)
-        rb_memerror();
-    got->view.obj = Qnil;
-    link_in(got);
-    return got;
-}
-
-struct got *got_get(VALUE object, int flags)
-{
-    if (!got_is_available(object))
-        return NULL;
-    struct got *got = got_new();
-    if (rb_memory_view_get(object, &got->view, flags))
-        return got;
-    got->view.obj = Qnil;
-    got_free(got);
-    return NULL;
-}
-
-void got_release(struct got *got)
-{
-    if (!has_ended)
-        shmview_detach_later(got->tensor);
-    got->tensor = NULL;
-    if (NIL_P(got->view.obj) || has_ended)
-        return;
-    if (got->view._memory_view_entry) {
-        rb_memory_view_release(&got->view);
-    } else { /* made by rb_memory_view_init_as_byte_array(): has no exporter */
-        xfree((void *)(uintptr_t)got->view.item_desc.components);
-        got->view.item_desc.components = NULL;
-    }
-    got->view.obj = Qnil;
-}
-
-void got_free(struct got *got)
-{
-    got_release(got);
-    link_out(got);
-    free(got);
-}
-
-void got_give_back(void *got)
-{
-    got_free(got);
-}
-
-void got_end(void)
-{
-    while (all) {
-        struct got *got = all;
-        struct segment *segment = got->segment;
-        link_out(got);
-        if (segment) { /* releases the MemoryView after the last buffer of a consumer */
-            struct shmview_segment *handle = segment->handle;
-            segment->handle = NULL;
-            shmview_detach_later(handle);
-        } else {
-            got_release(got);
-        }
-    }
-    has_ended = true;
-}
-
-/* --- Its shape ----------------------------------------------------------- */
-
-ssize_t got_length(const rb_memory_view_t *view, ssize_t d)
-{
-    if (view->shape)
-        return view->shape[d];
-    return view->item_size > 0 ? view->byte_size / view->item_size : 0;
-}
-
-void got_strides(const rb_memory_view_t *view, ssize_t *ret)
-{
-    ssize_t step = view->item_size;
-    for (ssize_t d = view->ndim; d-- > 0;) {
-        ret[d] = view->strides ? view->strides[d] : step;
-        step *= got_length(view, d);
-    }
-}
+/* --- Its reach ----------------------------------------------------------- */
 
 /* Computes how many bytes the elements occupy before the beginning of element [0, ..., 0] (negative
  * strides lead there), and how many from it on. */
@@ -273,7 +149,7 @@ static int wrap_here(struct wrapping *w, const ssize_t *strides, struct shmview_
     if (r)
         return r;
     w->is_mine = false;
-    w->got->segment = segment;
+    got_belongs(w->got, segment);
     return make_view(w, before, strides, ret);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* memory_view.h - Ruby's MemoryView (ruby/memory_view.h), by which extensions pass arrays to each
- * other without a copy. memory_view.c exports views and segments; foreign.c and consumer.c use what
- * other classes export; ruby_format.c translates the formats. */
+ * other without a copy. memory_view.c exports views and segments; got.c obtains what other classes
+ * export, and foreign.c and consumer.c use it; ruby_format.c translates the formats. */
 #ifndef MEMORY_VIEW_H
 #define MEMORY_VIEW_H
 
@@ -18,7 +18,7 @@ char *ruby_format(const char *pep);
  * libshmview; n = 0 means item_size unsigned bytes. Returns like ruby_format(). */
 char *pep_format(const rb_memory_view_item_component_t *list, size_t n, size_t item_size);
 
-/* --- foreign.c ----------------------------------------------------------- */
+/* --- got.c --------------------------------------------------------------- */
 
 /* A MemoryView that this extension obtained from an object of any class, or a tensor of DLPack. It
  * must be released while that object still exists. So all of them are in a list, which the end of
@@ -27,8 +27,11 @@ char *pep_format(const rb_memory_view_item_component_t *list, size_t n, size_t i
 struct got {
     rb_memory_view_t view;          /* obj is Qnil: released, or a tensor */
     struct shmview_segment *tensor; /* owns the tensor; NULL: released, or a MemoryView */
-    struct segment *segment;        /* the segment that wraps it, or NULL */
+    bool is_wrapped;                /* a handle of libshmview owns it: see got_belongs() */
+    struct segment *segment;        /* the struct that has this handle; NULL: none, or it was
+                                     * collected. Under the mutex of the list */
     struct got *next, **prev;       /* in the list of all; under its mutex */
+    struct got *next_back;          /* in the list of those that got_give_back() has left */
 };
 /* Returns whether the class of the object exports MemoryViews and the object can export one now. */
 bool got_is_available(VALUE object);
@@ -41,7 +44,8 @@ struct got *got_get(VALUE object, int flags);
 void got_release(struct got *got);
 /* Releases it and frees the struct. */
 void got_free(struct got *got);
-/* Like got_free(), for shmview_wrap(): libshmview calls it when the segment that wraps got ends. */
+/* Like got_free(), for shmview_wrap(): libshmview calls it when the segment that wraps got ends,
+ * and the last consumer of its memory may end on any thread, with or without the GVL. */
 void got_give_back(void *got);
 /* Releases all of them. Call before Ruby frees its objects. */
 void got_end(void);

@@ -41,6 +41,7 @@ static void segment_compact(void *data)
 static void segment_free(void *data)
 {
     struct segment *self = data;
+    got_forget(self);
     if (self->handle) {
         shmview_detach_later(self->handle);
         if (self->link)
