@@ -72,6 +72,18 @@ class TestGC < ShmviewTest
     wrapped.each { |w| w.segment.close }
   end
 
+  # The bytes of a short String are in its slot, so a String whose bytes are used must not move.
+  def test_byte_arrays_do_not_move
+    texts = Array.new(1000) { |i| "text #{i}" }
+    memory_views = texts.map { |text| MV.init_as_byte_array(text) }
+    GC.verify_compaction_references(toward: :empty, double_heap: true)
+    others = Array.new(100_000) { |i| i.to_s * 3 }
+    assert_equal texts, memory_views.map { |mv| Array.new(mv.byte_size) { |i| mv[i] }.pack("C*") }
+    assert_equal texts, memory_views.map(&:obj)
+    assert_equal 100_000, others.size
+    memory_views.each(&:release)
+  end
+
   def test_compaction_while_it_goes_on
     GC.auto_compact = true
     calm = everything("calm")

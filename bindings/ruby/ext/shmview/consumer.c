@@ -13,14 +13,11 @@ struct consumer {
     struct got *got; /* owned; NULL: new was not called yet */
 };
 
+/* Not movable: the MemoryView refers to the object too, and init_as_byte_array() to the bytes of a
+ * String, which are in its slot if it is short. */
 static void consumer_mark(void *data)
 {
-    rb_gc_mark_movable(((struct consumer *)data)->object);
-}
-static void consumer_compact(void *data)
-{
-    struct consumer *self = data;
-    self->object = rb_gc_location(self->object);
+    rb_gc_mark(((struct consumer *)data)->object);
 }
 static void consumer_free(void *data)
 {
@@ -44,7 +41,6 @@ static const rb_data_type_t consumer_type = {
             .dmark = consumer_mark,
             .dfree = consumer_free,
             .dsize = consumer_size,
-            .dcompact = consumer_compact,
         },
     .flags = RUBY_TYPED_WB_PROTECTED,
 };
