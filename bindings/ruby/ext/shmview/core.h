@@ -259,9 +259,9 @@ void Init_lock(void);
 /* Records that the calling thread took the lock of the segment once, or released it once. */
 void held_push(VALUE segment, struct shmview_segment *handle, bool shared);
 void held_pop(struct segment *segment, struct shmview_segment *handle);
-/* Call before taking a lock. If an ended Ruby Thread left locks held on this native thread,
- * abandons them as if their holder had died. */
-void held_check(void);
+/* Call before taking a lock. Keeps the Thread on its native thread. If an ended Thread left locks
+ * held on this native thread, abandons them as if their holder had died. */
+void held_begin(void);
 /* Call before Ruby frees its objects. From then on native threads that end abandon nothing, because
  * the segments may be gone. */
 void held_end(void);

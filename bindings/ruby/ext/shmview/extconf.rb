@@ -34,6 +34,7 @@ end
 abort "Ruby 3.1 or later is needed, for ruby/memory_view.h" unless have_header("ruby/memory_view.h")
 abort "no shmview/shmview.h; install libshmview-dev" unless have_header("shmview/shmview.h")
 abort "libshmview cannot be linked" unless have_library("shmview", "shmview_version")
+have_func("rb_thread_lock_native_thread", "ruby/thread.h") # Ruby 3.4 and later
 
 $defs << "-D_GNU_SOURCE"
 $CFLAGS << " -std=c11 -fvisibility=hidden"

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The locks that a Ruby Thread holds.
  *
- * To libshmview a lock belongs to the native thread. Ruby gives the native thread of a Thread that
- * has ended to a later Thread, which would then own a lock that it never took. So this file records
- * what each native thread holds, and abandons it as if the holder had died:
+ * To libshmview a lock belongs to the native thread. A Thread that takes one therefore stays on its
+ * native thread. Ruby gives the native thread of a Thread that has ended to a later Thread, which
+ * would then own a lock that it never took. So this file records what each native thread holds, and
+ * abandons it as if the holder had died:
  *
  *   thread_ends()          when the Thread ends, if Ruby reports it
- *   held_check()           when another Thread begins to lock on the same native thread
+ *   held_begin()           when another Thread begins to lock on the same native thread
  *   native_thread_ends()   when the native thread ends
  *
  * A segment whose lock is held is not collected, because its Thread may still unlock it. */
@@ -26,7 +27,7 @@ struct hold {
 /* What one native thread holds. Only that thread changes it, with the GVL held or, at its end,
  * under all_lock; the links change under all_lock. The collector reads it. */
 struct held {
-    VALUE thread;       /* the Thread that took the locks, if n > 0 */
+    VALUE thread;       /* the Thread that took the locks, or the last one; 0: none yet */
     struct hold *holds; /* one for each lock call, in order; malloc(), because it outlives Ruby */
     size_t n, room;
     struct held *next, **prev; /* in the list of all native threads; under all_lock */
@@ -55,12 +56,6 @@ static void leave(struct held *held)
     }
 }
 
-void held_check(void)
-{
-    if (UNLIKELY(mine.n) && mine.thread != rb_thread_current())
-        leave(&mine);
-}
-
 static void link_in(void)
 {
     pthread_mutex_lock(&all_lock);
@@ -87,6 +82,29 @@ static bool make_room(void)
     mine.holds = holds;
     mine.room = room;
     return true;
+}
+
+/* Since Ruby 3.3 Threads of other Ractors than the main one share native threads, and may continue
+ * on another one after each wait; with $RUBY_MN_THREADS those of the main one do too. Ruby counts
+ * the calls that end this for a Thread, and does not count down. So there is one for each Thread,
+ * which is known from mine.thread: that Thread stays here, and is not collected. */
+static void stay(void)
+{
+#ifdef HAVE_RB_THREAD_LOCK_NATIVE_THREAD
+    VALUE thread = rb_thread_current();
+    if (LIKELY(mine.thread == thread))
+        return;
+    rb_thread_lock_native_thread();
+    if (mine.room || make_room())
+        mine.thread = thread;
+#endif
+}
+
+void held_begin(void)
+{
+    if (UNLIKELY(mine.n) && mine.thread != rb_thread_current())
+        leave(&mine);
+    stay();
 }
 
 void held_push(VALUE self, struct shmview_segment *handle, bool shared)
@@ -155,14 +173,13 @@ static void child_begins(void)
 }
 
 /* Keeps the segments, and the Threads, from being collected: otherwise a new Thread could get the
- * address of a collected one, and held_check() would take it for the owner. */
+ * address of a collected one, and held_begin() would take it for the owner. */
 static void mark_all(void *unused)
 {
     (void)unused;
     pthread_mutex_lock(&all_lock);
     for (struct held *held = all; held; held = held->next) {
-        if (held->n)
-            rb_gc_mark(held->thread);
+        rb_gc_mark(held->thread);
         for (size_t i = 0; i < held->n; i++)
             rb_gc_mark(held->holds[i].segment);
     }

@@ -5,6 +5,8 @@
  * files of the library come after it, because they extend the classes that it defines. */
 #include "memory_view.h"
 
+#include <ruby/version.h>
+
 VALUE mShmview;
 ID id_change, id_generation, id_layout, id_one, id_phase, id_repaired, id_row_major, id_shared,
     id_start, id_timeout, id_versioned, id_writable;
@@ -37,7 +39,11 @@ static void watch_the_end(void)
 RUBY_FUNC_EXPORTED void Init_core(void);
 void Init_core(void)
 {
-    rb_ext_ractor_safe(true); /* otherwise only the main Ractor could call the methods */
+    /* Otherwise only the main Ractor can call the methods. Ruby 3.3 moves Threads of other Ractors
+     * between native threads and has no means to stop that: see held.c. */
+#if RUBY_API_VERSION_CODE < 30300 || defined(HAVE_RB_THREAD_LOCK_NATIVE_THREAD)
+    rb_ext_ractor_safe(true);
+#endif
     id_change = rb_intern("change");
     id_generation = rb_intern("generation");
     id_layout = rb_intern("layout");

@@ -90,7 +90,7 @@ static int take_unlocked(struct segment *segment, int mode, int64_t deadline)
 static int take(VALUE self, int mode, int64_t deadline)
 {
     struct segment *segment = segment_use(self);
-    held_check();
+    held_begin();
     int r = is_entered(segment) ? try_take(segment->handle, mode) : NOT_TRIED;
     if (UNLIKELY(r == -SHMVIEW_ERR_TIMED_OUT && (deadline != 0 || !is_entered(segment))))
         r = take_unlocked(segment, mode, deadline);
