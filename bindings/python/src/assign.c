@@ -264,7 +264,8 @@ int view_ass_subscript(PyObject *op, PyObject *key, PyObject *value)
         return -1;
     if (LIKELY(PyLong_CheckExact(key) && self->v.ndim == 1 && view_is_direct(self))) {
         Py_ssize_t i = PyLong_AsSsize_t(key), at = i < 0 ? i + self->v.shape[0] : i;
-        if (LIKELY(at >= 0 && at < self->v.shape[0])) {
+        /* -1 may also stand for a number beyond 64 bits, which is out of bounds */
+        if (LIKELY(at >= 0 && at < self->v.shape[0] && (i != -1 || !PyErr_Occurred()))) {
             COUNT_ADD(self->n_exports, 1);
             int r = self->set(self, (char *)self->v.data + at * self->v.strides[0], value);
             COUNT_ADD(self->n_exports, -1);

@@ -199,6 +199,10 @@ def test_assignment(seg):
     assert bytes(b[10:17]) == b"helloyz" and b[10:15] == b"hello"
     with pytest.raises(ValueError):
         b[0:3] = b"toolong"
+    for far in (2**64, -2**64):
+        with pytest.raises(shmview.Bounds):
+            b[far] = 7
+    assert b[-1] == 0
 
 
 def test_readonly(seg):
