@@ -246,7 +246,13 @@ static int assign_slowly(struct view *view, PyObject *key, PyObject *value)
         r = assign(view, &v, value);
     else if (r == 0) { /* a field: its elements have another type, and so other functions */
         struct view *field = (struct view *)view_new(view->segment, &v);
-        r = field ? assign(field, &field->v, value) : -1;
+        if (field) {
+            COUNT_ADD(field->n_exports, 1); /* the end of a frame releases each view of it */
+            r = assign(field, &field->v, value);
+            COUNT_ADD(field->n_exports, -1);
+        } else {
+            r = -1;
+        }
         Py_XDECREF((PyObject *)field);
     }
     COUNT_ADD(view->n_exports, -1);

@@ -179,6 +179,22 @@ static int knows_versioned(PyObject *max_version)
     return major >= 1;
 }
 
+/* Exports the elements as the arguments of __dlpack__() require. The caller prevents the release of
+ * the view. Returns a capsule or NULL with an exception. */
+static PyObject *export_as(struct view *view, PyObject *max_version, PyObject *device,
+                           PyObject *copy)
+{
+    int is_versioned = knows_versioned(max_version);
+    if (is_versioned < 0 || check_device(device))
+        return NULL;
+    int copied = copy == Py_None ? 0 : PyObject_IsTrue(copy);
+    if (copied < 0 || (!copied && check_strides(&view->v)))
+        return NULL;
+    return copied         ? export_copy(view, is_versioned)
+           : is_versioned ? export_versioned(view, &view->v, false)
+                          : export_plain(view, &view->v);
+}
+
 PyObject *view_dlpack(PyObject *op, PyObject *args, PyObject *kwargs)
 {
     static char *keywords[] = {"stream", "max_version", "dl_device", "copy", NULL};
@@ -192,16 +208,8 @@ PyObject *view_dlpack(PyObject *op, PyObject *args, PyObject *kwargs)
         PyErr_SetString(PyExc_BufferError, "stream: the memory is the CPU's, which has none");
         return NULL;
     }
-    int is_versioned = knows_versioned(max_version);
-    if (is_versioned < 0 || check_device(device))
-        return NULL;
-    int copied = copy == Py_None ? 0 : PyObject_IsTrue(copy);
-    if (copied < 0 || (!copied && check_strides(&self->v)))
-        return NULL;
-    COUNT_ADD(self->n_exports, 1);
-    PyObject *capsule = copied         ? export_copy(self, is_versioned)
-                        : is_versioned ? export_versioned(self, &self->v, false)
-                                       : export_plain(self, &self->v);
+    COUNT_ADD(self->n_exports, 1); /* conversions of the arguments must not release the view */
+    PyObject *capsule = export_as(self, max_version, device, copy);
     COUNT_ADD(self->n_exports, -1);
     return capsule;
 }

@@ -160,18 +160,11 @@ int foreign_open(struct state *state, PyObject *object, struct foreign *ret)
 
 /* --- Comparing ----------------------------------------------------------- */
 
-/* == and !=. Values are compared, not bytes, so that 1 equals 1.0. A released view equals itself,
- * as a memoryview does; another comparison with it raises ValueError. */
-PyObject *view_richcompare(PyObject *op, PyObject *other, int how)
+/* Compares the elements of the view with those of a buffer. The caller prevents the release of the
+ * view. */
+static PyObject *compare(struct view *self, PyObject *other, int how)
 {
-    struct view *self = (struct view *)op;
     struct foreign foreign;
-    if ((how != Py_EQ && how != Py_NE) || !PyObject_CheckBuffer(other))
-        Py_RETURN_NOTIMPLEMENTED;
-    if (op == other && !self->segment)
-        return PyBool_FromLong(how == Py_EQ);
-    if (view_check(self))
-        return NULL;
     if (foreign_open(self->segment->state, other, &foreign)) {
         if (!PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_BufferError))
             return NULL;
@@ -179,11 +172,9 @@ PyObject *view_richcompare(PyObject *op, PyObject *other, int how)
         Py_RETURN_NOTIMPLEMENTED;
     }
     int equal;
-    COUNT_ADD(self->n_exports, 1);
     Py_BEGIN_ALLOW_THREADS
     equal = shmview_equal(&self->v, &foreign.v, NULL);
     Py_END_ALLOW_THREADS
-    COUNT_ADD(self->n_exports, -1);
     PyObject *said = NULL;
     if (equal == -SHMVIEW_ERR_CONVERSION)
         equal = 0; /* no common type, for example a struct and a number */
@@ -192,6 +183,23 @@ PyObject *view_richcompare(PyObject *op, PyObject *other, int how)
     else
         said = PyBool_FromLong((how == Py_EQ) == (equal == 1));
     foreign_close(&foreign);
+    return said;
+}
+
+/* == and !=. Values are compared, not bytes, so that 1 equals 1.0. A released view equals itself,
+ * as a memoryview does; another comparison with it raises ValueError. */
+PyObject *view_richcompare(PyObject *op, PyObject *other, int how)
+{
+    struct view *self = (struct view *)op;
+    if ((how != Py_EQ && how != Py_NE) || !PyObject_CheckBuffer(other))
+        Py_RETURN_NOTIMPLEMENTED;
+    if (op == other && !self->segment)
+        return PyBool_FromLong(how == Py_EQ);
+    if (view_check(self))
+        return NULL;
+    COUNT_ADD(self->n_exports, 1); /* the other object's buffer must not release the view */
+    PyObject *said = compare(self, other, how);
+    COUNT_ADD(self->n_exports, -1);
     return said;
 }
 

@@ -89,6 +89,8 @@ static int apply_slice(struct view *view, struct shmview_view *v, uint32_t d, Py
     Py_ssize_t start, stop, step;
     if (PySlice_Unpack(slice, &start, &stop, &step))
         return -1;
+    if (UNLIKELY(!view->segment)) /* __index__() of a bound has ended the frame of the view */
+        return view_complain(view);
     if (LIKELY(!(v->flags & SHMVIEW_VIEW_BY_VALUE))) {
         Py_ssize_t n = PySlice_AdjustIndices(v->shape[d], &start, &stop, step);
         cut(v, d, start, n, step);

@@ -65,10 +65,14 @@ static PyObject *load_part(const struct shmview_part *whole, const char *p)
     return all;
 }
 
+/* A new tuple may start the garbage collector, and so any Python code. */
 PyObject *struct_get(struct view *view, const char *p)
 {
+    COUNT_ADD(view->n_exports, 1);
     const struct shmview_part *whole = parts_of(view);
-    return whole ? load_part(whole, p) : NULL;
+    PyObject *element = whole ? load_part(whole, p) : NULL;
+    COUNT_ADD(view->n_exports, -1);
+    return element;
 }
 
 /* --- The other way ------------------------------------------------------- */

@@ -13,17 +13,13 @@ static PyObject *made(struct view *view, int r, const struct shmview_view *v)
     return r ? view_raise(view, r) : view_new(view->segment, v);
 }
 
-PyObject *view_cast(PyObject *op, PyObject *args, PyObject *kwargs)
+/* Does the rest of view_cast(), which prevents the release of the view. */
+static PyObject *cast(struct view *self, PyObject *format_arg, PyObject *shape_arg)
 {
-    static char *keywords[] = {"format", "shape", NULL};
-    struct view *self = (struct view *)op;
-    PyObject *format_arg, *shape_arg = Py_None;
     struct shmview_view v;
     int64_t shape[SHMVIEW_MAX_NDIM];
     int n = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:cast", keywords, &format_arg, &shape_arg) ||
-        view_check(self) ||
-        (shape_arg != Py_None && (n = parse_numbers("shape", shape_arg, shape)) < 0))
+    if (shape_arg != Py_None && (n = parse_numbers("shape", shape_arg, shape)) < 0)
         return NULL;
     PyObject *text = format_text(self->segment->state, format_arg);
     if (!text)
@@ -32,12 +28,26 @@ PyObject *view_cast(PyObject *op, PyObject *args, PyObject *kwargs)
     int r = format ? shmview_view_recast(&self->v, format, &v) : 0;
     if (r == 0 && format && shape_arg != Py_None)
         r = shmview_view_reshape(&v, (uint32_t)n, shape, &v);
-    PyObject *cast = NULL;
+    PyObject *view = NULL;
     if (format)
-        cast = r ? raise_error(self->segment->state, r, "{s:O}", "format", text)
+        view = r ? raise_error(self->segment->state, r, "{s:O}", "format", text)
                  : view_new(self->segment, &v);
     Py_DECREF(text);
-    return cast;
+    return view;
+}
+
+PyObject *view_cast(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    static char *keywords[] = {"format", "shape", NULL};
+    struct view *self = (struct view *)op;
+    PyObject *format, *shape = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:cast", keywords, &format, &shape) ||
+        view_check(self))
+        return NULL;
+    COUNT_ADD(self->n_exports, 1); /* conversions of the arguments must not release the view */
+    PyObject *view = cast(self, format, shape);
+    COUNT_ADD(self->n_exports, -1);
+    return view;
 }
 
 /* Converts the numbers of f(a, b, c) or f((a, b, c)), which mean the same. Returns how many there

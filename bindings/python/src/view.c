@@ -185,18 +185,18 @@ PyObject *view_brief(PyObject *op, PyObject *Py_UNUSED(unused))
     struct view *self = (struct view *)op;
     if (!self->segment)
         return PyUnicode_FromString("<shmview.View, released>");
+    COUNT_ADD(self->n_exports, 1); /* a new tuple may start the garbage collector */
     PyObject *shape = view_tuple(self->v.shape, self->v.ndim);
-    if (!shape)
-        return NULL;
-    PyObject *whose = segment_whose(self->segment);
+    PyObject *whose = shape ? segment_whose(self->segment) : NULL;
     PyObject *said =
         whose ? PyUnicode_FromFormat("<shmview.View of %U, format '%s', shape %R%s%s>", whose,
                                      self->v.format, shape,
                                      self->v.flags & SHMVIEW_VIEW_READ_ONLY ? ", read-only" : "",
                                      shmview_view_is_stale(&self->v) ? ", stale" : "")
               : NULL;
+    COUNT_ADD(self->n_exports, -1);
     Py_XDECREF(whose);
-    Py_DECREF(shape);
+    Py_XDECREF(shape);
     return said;
 }
 
@@ -222,13 +222,9 @@ static ptrdiff_t offset_of(const struct view *self)
     return self->v.data - (unsigned char *)shmview_data(segment_mapped(self->segment));
 }
 
-/* Pickles the view as the arguments of shmview._types.load_view(): its segment, which pickles
- * itself, and its description. */
-PyObject *view_reduce(PyObject *op, PyObject *Py_UNUSED(unused))
+/* Does the rest of view_reduce(), which prevents the release of the view. */
+static PyObject *reduce(const struct view *self)
 {
-    struct view *self = (struct view *)op;
-    if (view_check(self))
-        return NULL;
     const struct shmview_view *v = &self->v;
     PyObject *load = PyObject_GetAttrString(self->segment->state->types, "load_view");
     if (!load)
@@ -240,6 +236,19 @@ PyObject *view_reduce(PyObject *op, PyObject *Py_UNUSED(unused))
     return Py_BuildValue("N(OsnNNNNN)", load, self->segment, v->format, (Py_ssize_t)offset_of(self),
                          view_tuple(v->shape, v->ndim), view_tuple(v->strides, v->ndim), suboffsets,
                          PyBool_FromLong(v->flags & SHMVIEW_VIEW_READ_ONLY), phase);
+}
+
+/* Pickles the view as the arguments of shmview._types.load_view(): its segment, which pickles
+ * itself, and its description. */
+PyObject *view_reduce(PyObject *op, PyObject *Py_UNUSED(unused))
+{
+    struct view *self = (struct view *)op;
+    if (view_check(self))
+        return NULL;
+    COUNT_ADD(self->n_exports, 1); /* new tuples may start the garbage collector */
+    PyObject *reduced = reduce(self);
+    COUNT_ADD(self->n_exports, -1);
+    return reduced;
 }
 
 /* _description(): a capsule that points to v, for view_of() in shmview.pxd. The caller must keep

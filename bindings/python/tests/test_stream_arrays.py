@@ -122,6 +122,24 @@ def test_views_end_with_their_frame(stream, reader):
     assert held(stream) == 0
 
 
+@pytest.mark.parametrize("part", ["slice", "field"])
+def test_a_frame_that_ends_in_the_middle(part):
+    """A part has a view of its own while it is made or set, which the end of the frame releases."""
+    class Ends:
+        def __index__(self):
+            frame.discard()
+            return 1
+    with shmview.create_stream("s", A=("T{i:a:i:b:}", (2,)), slots=4) as stream:
+        frame = stream.loan(0)
+        view = frame["A"]
+        if part == "slice":
+            with pytest.raises(ValueError, match="the view was released"):
+                view[Ends():]
+        else:
+            with pytest.raises(shmview.ConversionError):
+                view["a"] = [Ends(), 2**40]
+
+
 def test_a_view_keeps_a_frame_that_nobody_has_ended(stream, reader):
     write(stream, 3)
     view = reader.take(0)["image"]

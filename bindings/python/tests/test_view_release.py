@@ -2,6 +2,7 @@
 """Releasing a view: which exports keep the view and its segment in use, and what happens if a
 release comes in the middle of an access."""
 
+import ctypes
 import gc
 import tempfile
 
@@ -96,6 +97,9 @@ class Evil:
 
     __float__ = __index__
 
+    def __bool__(self):
+        return self.__index__() == 1
+
 
 def test_releasing_in_the_middle(seg):
     for format in ("i", "Q", "T{i:a:i:b:}", "Zd"):
@@ -115,3 +119,84 @@ def test_releasing_in_the_middle(seg):
             v[evil]
             v[evil] = 1
         v.release()
+
+
+class EvilText(str):
+    """A format whose conversion runs act()."""
+
+    def __getitem__(self, i):
+        self.act()
+        return super().__getitem__(i)
+
+
+class EvilStruct(ctypes.Structure):
+    """A buffer whose conversion runs act(), because a struct may have a dtype of numpy."""
+
+    _fields_ = [("a", ctypes.c_int)]
+
+    @property
+    def dtype(self):
+        self.act()
+
+
+@pytest.mark.parametrize("call", [
+    lambda v, evil, text, struct: v.cast("B", (evil,)),
+    lambda v, evil, text, struct: v.cast(text, 1),
+    lambda v, evil, text, struct: v == struct,
+    lambda v, evil, text, struct: v.__dlpack__(max_version=(evil, 0)),
+    lambda v, evil, text, struct: v.__dlpack__(dl_device=(evil, 0)),
+    lambda v, evil, text, struct: v.__dlpack__(copy=evil),
+], ids=["shape", "format", "==", "max_version", "dl_device", "copy"])
+def test_releasing_in_the_middle_of_a_call(seg, call):
+    v, n = seg.cast("B", 1), 0
+
+    def act():
+        nonlocal n
+        with pytest.raises(BufferError):
+            v.release()
+        n += 1
+    text, struct = EvilText("B"), EvilStruct()
+    text.act = struct.act = act
+    try:
+        call(v, Evil(act), text, struct)
+    except BufferError:  # of a device that has no such memory
+        pass
+    assert n
+    v.release()
+
+
+class EvilGarbage:
+    """Garbage whose finalizer runs act()."""
+
+    def __init__(self, act):
+        self.act, self.me = act, self
+
+    def __del__(self):
+        self.act()
+
+
+@pytest.mark.parametrize("call", [lambda v: v[0], lambda v: v.tolist(), lambda v: v.__reduce__(), lambda v: v._brief()],
+                         ids=["item", "tolist", "reduce", "brief"])
+def test_a_collection_in_the_middle_of_a_call(call):
+    """Some versions of CPython collect garbage whenever an object is made."""
+    with shmview.make(64, "T{i:a:i:b:}", 8) as v:
+        expected, ran, thresholds = str(call(v)), [], gc.get_threshold()
+
+        def act():
+            ran.append(gc.set_threshold(*thresholds))
+            try:
+                v.release()
+                shmview.trim()
+            except BufferError:
+                pass
+        gc.collect()
+        gc.disable()
+        EvilGarbage(act)
+        gc.set_threshold(1)
+        gc.enable()
+        try:
+            assert str(call(v)) == expected
+            gc.collect()
+        finally:
+            gc.set_threshold(*thresholds)
+        assert ran
