@@ -3,7 +3,8 @@
  * and views. The package shmview/ adds the parts that need no speed: errors, layouts, asyncio.
  *
  *   connection.c                  Connection, and the one that the process uses by default
- *   segment.c segment_type.c      Segment: creating, attaching, closing; the table of methods
+ *   segment.c segment_type.c      Segment: creating, attaching; the table of methods
+ *   closing.c                     the end of its use
  *   lock.c guard.c reading.c      its lock; the with statement that holds it; reads without it
  *   phase.c layouts.c             its phases and changes; its layouts
  *   creation.c events.c           waiting for a segment to be created; events of the daemon
@@ -227,10 +228,6 @@ int access_called(const char *name);
 int lifetime_called(const char *name);
 /* Returns the enum shmview_backing that is called name, 0 for NULL; or -1 with a ValueError. */
 int backing_called(const char *name);
-/* Ends the waits of asyncio of a segment or a stream, in its attribute _watch. The event loops must
- * stop polling the descriptor before it is closed, because the next file of the process may get its
- * number. Returns 0, or -1 with an exception. */
-int watch_stop(PyObject **its);
 /* Removes the segment called name. Returns None, or NULL with an exception. */
 PyObject *remove_name(struct state *state, struct connection *connection, const char *name);
 /* Makes the Segment for a handle, and takes over the handle. connection is NULL for the memory of
@@ -250,8 +247,6 @@ static inline struct shmview_segment *segment_mapped(const struct segment *segme
 {
     return LIKELY(segment->handle != NULL) ? segment->handle : segment->parked;
 }
-/* Ends the use of the mapping by a view or a buffer, which n_out has counted. */
-void segment_out_ends(struct segment *segment);
 
 /* The functions of the module, which shmview/_open.py wraps. */
 PyObject *module_create(PyObject *module, PyObject *args, PyObject *kwargs);
@@ -259,6 +254,15 @@ PyObject *module_attach(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *module_trim(PyObject *module, PyObject *unused);
 PyObject *module_attach_many(PyObject *module, PyObject *args);
 PyObject *module_remove(PyObject *module, PyObject *args, PyObject *kwargs);
+
+/* --- closing.c ----------------------------------------------------------- */
+
+/* Ends the waits of asyncio of a segment or a stream, in its attribute _watch. The event loops must
+ * stop polling the descriptor before it is closed, because the next file of the process may get its
+ * number. Returns 0, or -1 with an exception. */
+int watch_stop(PyObject **its);
+/* Ends the use of the mapping by a view or a buffer, which n_out has counted. */
+void segment_out_ends(struct segment *segment);
 
 /* --- creation.c ---------------------------------------------------------- */
 

@@ -7,9 +7,6 @@
 #include "core.h"
 
 /* segment.c */
-PyObject *segment_close(PyObject *self, PyObject *unused);
-PyObject *segment_enter(PyObject *self, PyObject *unused);
-PyObject *segment_exit(PyObject *self, PyObject *args);
 PyObject *segment_remove(PyObject *self, PyObject *unused);
 PyObject *segment_entrust(PyObject *self, PyObject *number);
 PyObject *segment_reduce(PyObject *self, PyObject *unused);
@@ -19,14 +16,18 @@ PyObject *segment_get_access(PyObject *self, void *closure);
 PyObject *segment_get_closed(PyObject *self, void *closure);
 PyObject *segment_get_connection(PyObject *self, void *closure);
 PyObject *segment_repr(PyObject *self);
-int segment_traverse(PyObject *self, visitproc visit, void *arg);
-int segment_clear(PyObject *self);
-void segment_dealloc(PyObject *self);
 int segment_getbuffer(PyObject *self, Py_buffer *buffer, int flags);
 void segment_releasebuffer(PyObject *self, Py_buffer *buffer);
 
+/* closing.c */
+PyObject *segment_close(PyObject *self, PyObject *unused);
+PyObject *segment_enter(PyObject *self, PyObject *unused);
+PyObject *segment_exit(PyObject *self, PyObject *args);
 /* Raises Busy if a thread is in a call of the segment. Returns 0, or -1 with the exception. */
 int segment_check_no_calls(struct segment *self);
+int segment_traverse(PyObject *self, visitproc visit, void *arg);
+int segment_clear(PyObject *self);
+void segment_dealloc(PyObject *self);
 
 /* freeze.c */
 PyObject *segment_freeze(PyObject *self, PyObject *args, PyObject *kwargs);

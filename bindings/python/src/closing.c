@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Closing a segment: by close(), at the end of a with block, or by the end of its last reference.
+ *
+ * Views, buffers and calls of other threads use its mapping, so each of them is counted, and
+ * close() raises Busy unless there is none. A with block instead closes the segment early if only
+ * views and buffers are out: its methods can no longer be called, and the last of the views
+ * detaches it. The end of the last reference needs no check, because views and buffers have a
+ * reference to the segment. */
+#include "segment.h"
+
+int watch_stop(PyObject **its)
+{
+    PyObject *watch = *its;
+    if (!watch)
+        return 0;
+    *its = NULL;
+    PyObject *done = PyObject_CallMethod(watch, "close", NULL);
+    Py_DECREF(watch);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
+int segment_check_no_calls(struct segment *self)
+{
+    char text[160];
+    if (!calls_of(self))
+        return 0;
+    PyOS_snprintf(text, sizeof text, "%zd threads are in calls of '%.80s'", self->n_calls,
+                  shmview_name(self->handle));
+    raise_text(self->state, SHMVIEW_ERR_BUSY, text);
+    return -1;
+}
+
+/* Detaches the segment. The checks and the clearing of the handle happen without a release of the
+ * GIL in between, so no thread can begin a call after the check. */
+PyObject *segment_close(PyObject *op, PyObject *Py_UNUSED(unused))
+{
+    struct segment *self = (struct segment *)op;
+    char text[160];
+    int r, busy;
+    if (!self->handle)
+        Py_RETURN_NONE;
+    if (watch_stop(&self->watch))
+        return NULL;
+    if (!self->handle) /* Python code ran in watch_stop(), and closed the segment */
+        Py_RETURN_NONE;
+    if (self->n_out) {
+        PyOS_snprintf(text, sizeof text, "%zd views or buffers of '%.80s' are still out",
+                      self->n_out, shmview_name(self->handle));
+        return raise_text(self->state, SHMVIEW_ERR_BUSY, text);
+    }
+    if (segment_check_no_calls(self))
+        return NULL;
+    struct shmview_segment *handle = self->handle;
+    self->handle = NULL; /* other threads must not use it while it is detached */
+    if (self->connection)
+        UNLOCKED_CALL(r, busy = shmview_detach(handle));
+    else
+        r = busy = wrap_detach(handle);
+    if (busy)
+        self->handle = handle;
+    else if (self->connection)
+        COUNT_ADD(self->connection->n_calls, -1);
+    if (r)
+        return raise_error(self->state, r, NULL);
+    Py_RETURN_NONE;
+}
+
+PyObject *segment_enter(PyObject *op, PyObject *Py_UNUSED(unused))
+{
+    return segment_use((struct segment *)op) ? Py_NewRef(op) : NULL;
+}
+
+/* Segment.__exit__(): close(), except that views and buffers do not prevent it. The variables of a
+ * block outlive the block, so that close() would almost always find some. An exception of the block
+ * is not replaced: if the segment cannot be closed, the end of its last reference detaches it. */
+PyObject *segment_exit(PyObject *op, PyObject *args)
+{
+    struct segment *self = (struct segment *)op;
+    bool failed = PyTuple_GET_SIZE(args) > 0 && PyTuple_GET_ITEM(args, 0) != Py_None;
+    PyObject *done = NULL;
+    if (!self->handle || !self->n_out) {
+        done = segment_close(op, NULL);
+    } else if (!watch_stop(&self->watch) && !(self->handle && segment_check_no_calls(self))) {
+        self->parked = segment_mapped(self);
+        self->handle = NULL;
+        done = Py_NewRef(Py_None);
+    }
+    if (done || !failed)
+        return done;
+    PyErr_Clear();
+    Py_RETURN_NONE;
+}
+
+/* Detaches a handle that can no longer be used, as soon as its last tensor has ended. */
+static void let_go(struct segment *self, struct shmview_segment *handle)
+{
+    if (!self->connection) {
+        wrap_detach_later(handle);
+        return;
+    }
+    shmview_detach_later(handle);
+    COUNT_ADD(self->connection->n_calls, -1);
+}
+
+void segment_out_ends(struct segment *segment)
+{
+    struct shmview_segment *handle = segment->parked;
+    COUNT_ADD(segment->n_out, -1);
+    if (LIKELY(!handle) || COUNT(segment->n_out))
+        return;
+    segment->parked = NULL;
+    let_go(segment, handle);
+}
+
+int segment_traverse(PyObject *op, visitproc visit, void *arg)
+{
+    struct segment *self = (struct segment *)op;
+    Py_VISIT(Py_TYPE(op));
+    Py_VISIT((PyObject *)self->connection);
+    Py_VISIT(self->watch);
+    Py_VISIT(self->layouts);
+    return 0;
+}
+
+int segment_clear(PyObject *op)
+{
+    struct segment *self = (struct segment *)op;
+    Py_CLEAR(self->watch);
+    Py_CLEAR(self->layouts);
+    return 0;
+}
+
+/* No view or buffer exists any longer, because each has a reference. Tensors of DLPack may exist,
+ * whose deleters need no Python object, so shmview_detach_later() waits for them. */
+void segment_dealloc(PyObject *op)
+{
+    struct segment *self = (struct segment *)op;
+    PyTypeObject *type = Py_TYPE(op);
+    PyObject_GC_UnTrack(op);
+    if (self->weakrefs)
+        PyObject_ClearWeakRefs(op);
+    segment_clear(op);
+    if (segment_mapped(self))
+        let_go(self, segment_mapped(self));
+    Py_XDECREF((PyObject *)self->connection);
+    Py_XDECREF(self->name);
+    PyObject_Free(self->spare_guard);
+    type->tp_free(op);
+    Py_DECREF(type);
+}
