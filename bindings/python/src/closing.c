@@ -8,6 +8,8 @@
  * reference to the segment. */
 #include "segment.h"
 
+#include <time.h>
+
 int watch_stop(PyObject **its)
 {
     PyObject *watch = *its;
@@ -31,13 +33,56 @@ int segment_check_no_calls(struct segment *self)
     return -1;
 }
 
+/* The segment that this thread detaches now, or NULL. An UNLOCKED_CALL() may run code of Python,
+ * which must not wait for its own thread. */
+static __thread const struct segment *detaching;
+
+/* shmview_detach() waits for nobody, so a few short sleeps are enough. A forked child does not have
+ * the thread that is in close(), and a daemon thread does not return from close() while the
+ * interpreter ends. */
+void segment_settle(struct segment *segment)
+{
+    const struct timespec pause = {.tv_nsec = 20000};
+    while (COUNT(segment->closing) == 1 + n_forks && segment != detaching && !Py_IsFinalizing()) {
+        Py_BEGIN_ALLOW_THREADS
+        nanosleep(&pause, NULL);
+        Py_END_ALLOW_THREADS
+    }
+}
+
+/* Detaches the handle, which other threads must not use in the meantime. Returns 0, or -1 with an
+ * exception. */
+static int detach(struct segment *self)
+{
+    struct shmview_segment *handle = self->handle;
+    const struct segment *outer = detaching;
+    int r, busy;
+    self->handle = NULL;
+    if (self->connection) {
+        detaching = self;
+        self->closing = 1 + n_forks;
+        UNLOCKED_CALL(r, busy = shmview_detach(handle));
+        self->closing = 0;
+        detaching = outer;
+    } else {
+        r = busy = wrap_detach(handle);
+    }
+    if (busy)
+        self->handle = handle;
+    else if (self->connection)
+        COUNT_ADD(self->connection->n_calls, -1);
+    if (r)
+        raise_error(self->state, r, NULL);
+    return r ? -1 : 0;
+}
+
 /* Detaches the segment. The checks and the clearing of the handle happen without a release of the
  * GIL in between, so no thread can begin a call after the check. */
 PyObject *segment_close(PyObject *op, PyObject *Py_UNUSED(unused))
 {
     struct segment *self = (struct segment *)op;
     char text[160];
-    int r, busy;
+    segment_settle(self);
     if (!self->handle)
         Py_RETURN_NONE;
     if (watch_stop(&self->watch))
@@ -49,20 +94,8 @@ PyObject *segment_close(PyObject *op, PyObject *Py_UNUSED(unused))
                       self->n_out, shmview_name(self->handle));
         return raise_text(self->state, SHMVIEW_ERR_BUSY, text);
     }
-    if (segment_check_no_calls(self))
+    if (segment_check_no_calls(self) || detach(self))
         return NULL;
-    struct shmview_segment *handle = self->handle;
-    self->handle = NULL; /* other threads must not use it while it is detached */
-    if (self->connection)
-        UNLOCKED_CALL(r, busy = shmview_detach(handle));
-    else
-        r = busy = wrap_detach(handle);
-    if (busy)
-        self->handle = handle;
-    else if (self->connection)
-        COUNT_ADD(self->connection->n_calls, -1);
-    if (r)
-        return raise_error(self->state, r, NULL);
     Py_RETURN_NONE;
 }
 
@@ -79,6 +112,7 @@ PyObject *segment_exit(PyObject *op, PyObject *args)
     struct segment *self = (struct segment *)op;
     bool failed = PyTuple_GET_SIZE(args) > 0 && PyTuple_GET_ITEM(args, 0) != Py_None;
     PyObject *done = NULL;
+    segment_settle(self);
     if (!self->handle || !self->n_out) {
         done = segment_close(op, NULL);
     } else if (!watch_stop(&self->watch) && !(self->handle && segment_check_no_calls(self))) {

@@ -52,6 +52,9 @@ static inline PyObject *Py_NewRef(PyObject *o)
     return o;
 }
 #endif
+#if PY_VERSION_HEX < 0x030d0000
+#define Py_IsFinalizing _Py_IsFinalizing
+#endif
 
 #define LIKELY(x)   __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -162,6 +165,7 @@ struct segment {
     Py_ssize_t n_calls;             /* calls that use the handle without the GIL now */
     unsigned forks;                 /* n_forks when n_calls was counted; see calls_of() */
     unsigned entered;               /* n_forks when its lock was known to need no daemon */
+    unsigned closing;               /* 1 + n_forks during the detach of close(), else 0 */
     PyObject *watch;                /* the Watch of shmview._aio for this segment, or NULL */
     PyObject *layouts;              /* dict of view name: list of layouts declared here, or NULL */
     PyObject *weakrefs;
@@ -213,11 +217,19 @@ static inline bool is_entered(const struct segment *segment)
     return LIKELY(segment->entered == n_forks);
 }
 
-/* Returns the handle, or NULL with ValueError if the segment is closed. */
+/* While close() of another thread detaches the segment, there is no handle; but the detach may be
+ * refused, and then the segment has its handle again. Gives the GIL away until it is known. */
+void segment_settle(struct segment *segment);
+
+/* Returns the handle, or NULL with ValueError if the segment is closed. May give the GIL away
+ * before it looks at the handle (segment_settle()). */
 static inline struct shmview_segment *segment_use(struct segment *segment)
 {
-    if (UNLIKELY(!segment->handle))
-        PyErr_SetString(PyExc_ValueError, "the segment is closed");
+    if (UNLIKELY(!segment->handle)) {
+        segment_settle(segment);
+        if (!segment->handle)
+            PyErr_SetString(PyExc_ValueError, "the segment is closed");
+    }
     return segment->handle;
 }
 

@@ -117,9 +117,11 @@ static int give(struct shmview_segment *handle, bool repaired)
 
 int lock_give(struct segment *segment, bool repaired)
 {
+    int r;
+    if (UNLIKELY(!segment->handle))
+        segment_settle(segment); /* a detach is refused because this thread holds the lock */
     /* Also if the segment was closed early since, or another thread is freezing it. */
     struct shmview_segment *handle = segment->parked ? segment->parked : segment_use(segment);
-    int r;
     if (UNLIKELY(!handle))
         return -1;
     if (is_entered(segment))

@@ -261,6 +261,7 @@ PyObject *segment_get_access(PyObject *op, void *Py_UNUSED(closure))
 
 PyObject *segment_get_closed(PyObject *op, void *Py_UNUSED(closure))
 {
+    segment_settle((struct segment *)op);
     return PyBool_FromLong(!((struct segment *)op)->handle);
 }
 

@@ -3,6 +3,7 @@
 'async with segment.locked():' keeps tasks apart as well."""
 
 import asyncio
+import sys
 import threading
 import time
 
@@ -89,6 +90,45 @@ def test_a_lock_outlives_the_block_with_a_view():
     assert other.trylock()
     other.unlock()
     assert view[0] == 0
+
+
+def hold_until_closed(seg, how, failed):
+    """Takes the lock again and again, and stays inside for most of the time."""
+    guard = seg.locked()
+    for _ in range(2000):
+        try:
+            seg.lock() if how == "unlock" else guard.__enter__()
+        except ValueError:
+            failed += [] if seg.closed else ["no lock"]
+            return
+        for _ in range(50):
+            pass
+        try:
+            seg.unlock() if how == "unlock" else guard.__exit__(None, None, None)
+        except ValueError as error:
+            failed.append(error)
+            return
+
+
+@pytest.mark.parametrize("how", ["unlock", "exit"])
+def test_a_refused_close_leaves_the_lock_to_its_holder(how):
+    """close() gives the GIL away before it knows that a thread holds the lock."""
+    interval, failed = sys.getswitchinterval(), []
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(10):
+            seg = shmview.create("one", 16)
+            thread = threading.Thread(target=hold_until_closed, args=(seg, how, failed))
+            thread.start()
+            while not seg.closed and not failed:
+                try:
+                    seg.close()
+                except shmview.Busy:
+                    pass
+            thread.join()
+            assert not failed
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_a_block_waits_for_no_thread():
