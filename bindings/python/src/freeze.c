@@ -19,7 +19,8 @@ static int check_no_views(struct segment *self)
 
 /* While the library freezes all writing, the segment has no handle for other threads: one of them
  * could make a writable view in the meantime. The handle is parked, so that a thread that holds the
- * lock can give it back. */
+ * lock can give it back. A frozen segment may have views, and the end of the last one would detach
+ * a parked handle, so freezing it again does nothing. */
 PyObject *segment_freeze(PyObject *op, PyObject *args, PyObject *kwargs)
 {
     static char *keywords[] = {"future", NULL};
@@ -30,10 +31,12 @@ PyObject *segment_freeze(PyObject *op, PyObject *args, PyObject *kwargs)
     struct shmview_segment *handle = segment_use(self);
     if (!handle)
         return NULL;
+    if (shmview_is_frozen(handle))
+        Py_RETURN_NONE;
     if (future) {
         SEGMENT_CALL(self, r, shmview_freeze(handle, SHMVIEW_FREEZE_FUTURE));
     } else {
-        if ((!shmview_is_frozen(handle) && check_no_views(self)) || segment_check_no_calls(self))
+        if (check_no_views(self) || segment_check_no_calls(self))
             return NULL;
         self->parked = handle;
         self->handle = NULL;

@@ -2,6 +2,7 @@
 """Segment.freeze(): arrays become read-only, and what could still write is refused."""
 
 import os
+import sys
 import threading
 import time
 
@@ -37,6 +38,31 @@ def test_nobody_writes():
     view = seg.buf
     seg.freeze()
     assert view[0] == ord("a")
+
+
+def test_freezing_again_disturbs_no_view():
+    seg, failed, over = make(), [], threading.Event()
+    seg.freeze()
+
+    def use():
+        try:
+            while not over.is_set():
+                assert seg.buf[0] == ord("a")
+        except Exception as error:
+            failed.append(error)
+    interval, thread = sys.getswitchinterval(), threading.Thread(target=use)
+    sys.setswitchinterval(1e-6)
+    try:
+        thread.start()
+        end = time.monotonic() + 0.5
+        while time.monotonic() < end and not failed:
+            for _ in range(20):
+                seg.freeze()
+    finally:
+        over.set()
+        thread.join()
+        sys.setswitchinterval(interval)
+    assert not failed
 
 
 def test_numpy():
