@@ -3,7 +3,7 @@
  *
  * Views, buffers and calls of other threads use its mapping, so each of them is counted, and
  * close() raises Busy unless there is none. A with block instead closes the segment early if only
- * views and buffers are out: its methods can no longer be called, and the last of the views
+ * views, buffers and tensors are out: its methods can no longer be called, and the last of them
  * detaches it. The end of the last reference needs no check, because views and buffers have a
  * reference to the segment. */
 #include "segment.h"
@@ -50,82 +50,6 @@ void segment_settle(struct segment *segment)
     }
 }
 
-/* Detaches the handle, which other threads must not use in the meantime. Returns 0, or -1 with an
- * exception. */
-static int detach(struct segment *self)
-{
-    struct shmview_segment *handle = self->handle;
-    const struct segment *outer = detaching;
-    int r, busy;
-    self->handle = NULL;
-    if (self->connection) {
-        detaching = self;
-        self->closing = 1 + n_forks;
-        UNLOCKED_CALL(r, busy = shmview_detach(handle));
-        self->closing = 0;
-        detaching = outer;
-    } else {
-        r = busy = wrap_detach(handle);
-    }
-    if (busy)
-        self->handle = handle;
-    else if (self->connection)
-        COUNT_ADD(self->connection->n_calls, -1);
-    if (r)
-        raise_error(self->state, r, NULL);
-    return r ? -1 : 0;
-}
-
-/* Detaches the segment. The checks and the clearing of the handle happen without a release of the
- * GIL in between, so no thread can begin a call after the check. */
-PyObject *segment_close(PyObject *op, PyObject *Py_UNUSED(unused))
-{
-    struct segment *self = (struct segment *)op;
-    char text[160];
-    segment_settle(self);
-    if (!self->handle)
-        Py_RETURN_NONE;
-    if (watch_stop(&self->watch))
-        return NULL;
-    if (!self->handle) /* Python code ran in watch_stop(), and closed the segment */
-        Py_RETURN_NONE;
-    if (self->n_out) {
-        PyOS_snprintf(text, sizeof text, "%zd views or buffers of '%.80s' are still out",
-                      self->n_out, shmview_name(self->handle));
-        return raise_text(self->state, SHMVIEW_ERR_BUSY, text);
-    }
-    if (segment_check_no_calls(self) || detach(self))
-        return NULL;
-    Py_RETURN_NONE;
-}
-
-PyObject *segment_enter(PyObject *op, PyObject *Py_UNUSED(unused))
-{
-    return segment_use((struct segment *)op) ? Py_NewRef(op) : NULL;
-}
-
-/* Segment.__exit__(): close(), except that views and buffers do not prevent it. The variables of a
- * block outlive the block, so that close() would almost always find some. An exception of the block
- * is not replaced: if the segment cannot be closed, the end of its last reference detaches it. */
-PyObject *segment_exit(PyObject *op, PyObject *args)
-{
-    struct segment *self = (struct segment *)op;
-    bool failed = PyTuple_GET_SIZE(args) > 0 && PyTuple_GET_ITEM(args, 0) != Py_None;
-    PyObject *done = NULL;
-    segment_settle(self);
-    if (!self->handle || !self->n_out) {
-        done = segment_close(op, NULL);
-    } else if (!watch_stop(&self->watch) && !(self->handle && segment_check_no_calls(self))) {
-        self->parked = segment_mapped(self);
-        self->handle = NULL;
-        done = Py_NewRef(Py_None);
-    }
-    if (done || !failed)
-        return done;
-    PyErr_Clear();
-    Py_RETURN_NONE;
-}
-
 /* Detaches a handle that can no longer be used, as soon as its last tensor has ended. */
 static void let_go(struct segment *self, struct shmview_segment *handle)
 {
@@ -135,6 +59,114 @@ static void let_go(struct segment *self, struct shmview_segment *handle)
     }
     shmview_detach_later(handle);
     COUNT_ADD(self->connection->n_calls, -1);
+}
+
+/* Raises Busy. Returns -1. */
+static int fail_held(struct segment *self)
+{
+    PyObject *text =
+        PyUnicode_FromFormat("a thread of this process holds the lock of '%U'", self->name);
+    const char *utf8 = text ? PyUnicode_AsUTF8(text) : NULL;
+    if (utf8)
+        raise_text(self->state, SHMVIEW_ERR_BUSY, utf8);
+    Py_XDECREF(text);
+    return -1;
+}
+
+/* Does what shmview_detach() does. If that is refused and `early` is true, finds out whether a
+ * thread of this process holds the lock. */
+static int try_detach(struct shmview_segment *handle, bool early, bool *ret_is_held)
+{
+    int r = shmview_detach(handle);
+    *ret_is_held = r && early && lock_is_held_here(handle);
+    return r;
+}
+
+/* Detaches the handle, which other threads must not use in the meantime. If tensors remain and
+ * `early` is true, the last of them detaches it, unless a thread of this process holds the lock.
+ * Returns 0, or -1 with an exception. */
+static int detach(struct segment *self, bool early)
+{
+    struct shmview_segment *handle = self->handle;
+    const struct segment *outer = detaching;
+    bool is_held = false;
+    int r, busy;
+    self->handle = NULL;
+    if (self->connection) {
+        detaching = self;
+        self->closing = 1 + n_forks;
+        UNLOCKED_CALL(r, busy = try_detach(handle, early, &is_held));
+        self->closing = 0;
+        detaching = outer;
+    } else {
+        r = busy = wrap_detach(handle);
+    }
+    bool stays = busy && (is_held || !early);
+    if (stays)
+        self->handle = handle;
+    else if (busy)
+        let_go(self, handle);
+    else if (self->connection)
+        COUNT_ADD(self->connection->n_calls, -1);
+    if (r == 0 || (r == busy && !stays))
+        return 0;
+    if (r == busy && is_held)
+        return fail_held(self);
+    raise_error(self->state, r, NULL);
+    return -1;
+}
+
+/* Does what close() does; or, with `early`, __exit__(). The checks and the clearing of the handle
+ * happen without a release of the GIL in between, so no thread can begin a call after a check.
+ * Returns None, or NULL with an exception. */
+static PyObject *close_now(struct segment *self, bool early)
+{
+    char text[160];
+    segment_settle(self);
+    if (!self->handle)
+        Py_RETURN_NONE;
+    if (watch_stop(&self->watch))
+        return NULL;
+    if (!self->handle) /* Python code ran in watch_stop(), and closed the segment */
+        Py_RETURN_NONE;
+    if (self->n_out && !early) {
+        PyOS_snprintf(text, sizeof text, "%zd views or buffers of '%.80s' are still out",
+                      self->n_out, shmview_name(self->handle));
+        return raise_text(self->state, SHMVIEW_ERR_BUSY, text);
+    }
+    if (segment_check_no_calls(self))
+        return NULL;
+    if (self->n_out) {
+        self->parked = self->handle;
+        self->handle = NULL;
+    } else if (detach(self, early)) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+PyObject *segment_close(PyObject *op, PyObject *Py_UNUSED(unused))
+{
+    return close_now((struct segment *)op, false);
+}
+
+PyObject *segment_enter(PyObject *op, PyObject *Py_UNUSED(unused))
+{
+    return segment_use((struct segment *)op) ? Py_NewRef(op) : NULL;
+}
+
+/* Segment.__exit__(): close(), except that views, buffers and tensors do not prevent it. The
+ * variables of a block outlive the block, so that close() would almost always find some. An
+ * exception of the block is not replaced: if the segment cannot be closed, the end of its last
+ * reference detaches it. */
+PyObject *segment_exit(PyObject *op, PyObject *args)
+{
+    bool failed = PyTuple_GET_SIZE(args) > 0 && PyTuple_GET_ITEM(args, 0) != Py_None;
+    PyObject *done = close_now((struct segment *)op, true);
+    if (done || !failed)
+        return done;
+    PyErr_Clear();
+    Py_RETURN_NONE;
 }
 
 void segment_out_ends(struct segment *segment)

@@ -13,8 +13,8 @@ PyDoc_STRVAR(
     "    with seg.shared():                   holds its lock together with other readers\n\n"
     "The last two raise OwnerDied, and do not hold the lock, if the last owner died inside;\n"
     "use recover() then. close() detaches the segment, and so do the end of a with block\n"
-    "and the end of the last reference. Views and buffers keep it attached: close() raises\n"
-    "Busy while some exist, and after a with block the last of them detaches it. A pickled\n"
+    "and the end of the last reference. Views, buffers and tensors keep it attached: close()\n"
+    "raises Busy while some exist, and after a with block the last of them detaches it. A pickled\n"
     "segment consists of the path of its daemon's socket, its name and its access; loading\n"
     "it attaches the segment.");
 
@@ -54,9 +54,9 @@ static PyMethodDef methods[] = {
     {"__enter__", segment_enter, METH_NOARGS,
      "Returns the segment. Raises ValueError if it is closed."},
     {"__exit__", segment_exit, METH_VARARGS,
-     "Closes the segment. Views and buffers that still exist keep it attached; it ends with the\n"
-     "last of them. Raises Busy while a thread of this process holds its lock or is in a call of\n"
-     "it, unless the block has raised."},
+     "Closes the segment. Views, buffers and tensors that still exist keep it attached; it ends\n"
+     "with the last of them. Raises Busy while a thread of this process holds its lock or is in a\n"
+     "call of it, unless the block has raised."},
     {"locked", WITH_TIMEOUT(segment_locked),
      "locked(timeout=None)\n--\n\nReturns a Guard for 'with seg.locked():', which holds the lock\n"
      "exclusively. The block gets the segment. Entering the block waits for at most timeout "

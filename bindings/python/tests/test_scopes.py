@@ -3,6 +3,7 @@
 'async with segment.locked():' keeps tasks apart as well."""
 
 import asyncio
+import os
 import sys
 import threading
 import time
@@ -54,6 +55,54 @@ def test_the_bytes_of_a_segment_outlive_the_block():
     assert whole[5] == 7 and shmview.exists("one")
     del whole
     assert not shmview.exists("one")
+
+
+def test_a_tensor_that_outlives_the_block_keeps_its_memory():
+    with shmview.create("one", 16, view={"A": ("u1", 16)}) as seg:
+        seg.lock()
+        capsule = seg["A"].__dlpack__()
+        seg.unlock()
+        with pytest.raises(shmview.Busy, match="1 buffers"):
+            seg.close()
+    assert seg.closed and shmview.exists("one")
+    del seg
+    assert shmview.exists("one")
+    del capsule
+    assert not shmview.exists("one")
+    with shmview.wrap(bytearray(8)).segment as seg:
+        capsule = seg.buf.__dlpack__()
+    assert seg.closed
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_lock_that_is_held_at_the_end_is_an_error_with_a_tensor(shared):
+    with pytest.raises(shmview.Busy, match="holds the lock"):
+        with shmview.create("one", 16) as seg:
+            capsule = seg.buf.__dlpack__()
+            seg.lock(shared=shared)
+    assert not seg.closed and capsule
+    seg.unlock()
+    with seg:
+        pass
+    assert seg.closed
+
+
+def test_a_lock_of_another_process_keeps_no_tensor_from_outliving_the_block():
+    (read, write), (end, hang_up) = os.pipe(), os.pipe()
+    with shmview.create("one", 16) as seg:
+        capsule = seg.buf.__dlpack__()
+        child = os.fork()
+        if child == 0:
+            seg.lock()
+            os.close(hang_up)
+            os.write(write, b"x")
+            os.read(end, 1)
+            os._exit(0)
+        os.read(read, 1)
+    assert seg.closed and capsule and [p.holds for p in shmview.stats("one").parties if p.holds] == ["exclusive"]
+    for descriptor in (hang_up, end, read, write):
+        os.close(descriptor)
+    os.waitpid(child, 0)
 
 
 def test_the_segment_may_go_before_its_views():
