@@ -12,6 +12,8 @@ import pytest
 
 import shmview
 
+pytestmark = pytest.mark.usefixtures("daemon")
+
 # --- with segment: -----------------------------------------------------------
 
 
@@ -144,7 +146,7 @@ def test_a_lock_outlives_the_block_with_a_view():
 def hold_until_closed(seg, how, failed):
     """Takes the lock again and again, and stays inside for most of the time."""
     guard = seg.locked()
-    for _ in range(2000):
+    for _ in range(100):
         try:
             seg.lock() if how == "unlock" else guard.__enter__()
         except ValueError:
@@ -165,7 +167,7 @@ def test_a_refused_close_leaves_the_lock_to_its_holder(how):
     interval, failed = sys.getswitchinterval(), []
     sys.setswitchinterval(1e-6)
     try:
-        for _ in range(10):
+        for _ in range(5):
             seg = shmview.create("one", 16)
             thread = threading.Thread(target=hold_until_closed, args=(seg, how, failed))
             thread.start()
