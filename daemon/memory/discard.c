@@ -31,7 +31,9 @@ struct job {
     uv_work_t work;
     bool begun; /* by a thread, or by discard_settle() */
     int fd;
-    int64_t bytes; /* the new size of the file; -1: only close it */
+    int64_t bytes;           /* the new size of the file; -1: only close it */
+    void (*done)(void *arg); /* called on the loop after it; NULL: nothing */
+    void *arg;
     LIST_ENTRY(job) link;
 };
 
@@ -190,20 +192,26 @@ static void done(uv_work_t *work, int status)
     pthread_mutex_lock(&lock);
     LIST_REMOVE(job, link);
     pthread_mutex_unlock(&lock);
+    if (job->done)
+        job->done(job->arg);
     free(job);
 }
 
 /* Queues a job. Does the work at once on a thread other than the loop's, because uv_queue_work()
  * may be called only there, and if there is no memory for the job. */
-static void start_job(int fd, int64_t bytes)
+static void start_job(int fd, int64_t bytes, void (*then)(void *arg), void *arg)
 {
     struct job *job = on_loop() ? calloc(1, sizeof *job) : NULL;
     if (!job) {
         finish(&(struct small){.fd = fd}, bytes);
+        if (then)
+            then(arg);
         return;
     }
     job->fd = fd;
     job->bytes = bytes;
+    job->done = then;
+    job->arg = arg;
     job->work.data = job;
     pthread_mutex_lock(&lock);
     LIST_INSERT_HEAD(&jobs, job, link);
@@ -241,12 +249,12 @@ void discard(int fd, uint64_t bytes)
     if (is_small && add((struct small){.fd = fd}) > 0)
         wake();
     else
-        start_job(fd, -1);
+        start_job(fd, -1, NULL, NULL);
 }
 
-void discard_excess(int fd, uint64_t bytes)
+void discard_excess(int fd, uint64_t bytes, void (*then)(void *arg), void *arg)
 {
-    start_job(fd, (int64_t)bytes);
+    start_job(fd, (int64_t)bytes, then, arg);
 }
 
 bool discard_settle(void)

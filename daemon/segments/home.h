@@ -27,6 +27,7 @@ struct segment_home {
     unsigned n_watches;   /* attachments that watch, each with two descriptors */
     unsigned max_watches; /* for n_watches */
     uint64_t n_repairs;   /* repaired objects since the daemon started */
+    struct table repairs; /* of segment_repair.c: those that a thread does now */
 };
 
 /* home must be zeroed. The owner then sets store, ringing, and what it wants to change. */

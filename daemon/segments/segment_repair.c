@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -103,22 +104,64 @@ static void tell(const struct segment *segment, enum segment_part part, const st
               (intmax_t)st->st_blocks * 512, bytes_of(segment, part), suspects);
 }
 
+/* --- On a thread --------------------------------------------------------- */
+
+/* A repair that a thread does. It has no pointer to the segment, which may be freed earlier. No
+ * other segment gets the id. */
+struct repair {
+    struct segment_home *home;
+    uint64_t segment;
+    enum segment_part part;
+    struct table_link link; /* in home->repairs, by the id of the segment */
+};
+
+/* Whether a thread repairs the object. There is at most one such repair of an object: each takes a
+ * descriptor and a thread, and a client can damage the object again and again. */
+static bool is_pending(const struct segment *segment, enum segment_part part)
+{
+    struct table_link *l = table_first(&segment->home->repairs, table_hash_number(segment->id));
+    for (; l; l = table_next(l)) {
+        const struct repair *r = CONTAINER_OF(l, struct repair, link);
+        if (r->segment == segment->id && r->part == part)
+            return true;
+    }
+    return false;
+}
+
+static void on_repaired(void *arg)
+{
+    struct repair *r = arg;
+    table_remove(&r->home->repairs, &r->link);
+    free(r);
+}
+
 /* --- Repairing ----------------------------------------------------------- */
 
-/* Gives the file its size back; takes over fd. Missing bytes can be read when this returns, so that
- * no client gets SIGBUS unless /dev/shm is full. From 1 MiB on a thread commits them, or frees the
- * excess. Returns 0 or -errno. */
-static int resize(int fd, const struct stat *st, uint64_t bytes)
+/* Gives the object its size back. Missing bytes can be read when this returns, so that no client
+ * gets SIGBUS unless /dev/shm is full. From 1 MiB on a thread commits them, or frees the excess.
+ * Returns 0 or -errno. */
+static int resize(struct segment *segment, enum segment_part part, const struct stat *st)
 {
-    CLEANUP_FD int owned = fd;
-    uint64_t has = (uint64_t)st->st_blocks * 512;
-    if ((uint64_t)st->st_size < bytes && ftruncate(fd, (off_t)bytes))
-        return -errno;
-    if ((has > bytes ? has - bytes : bytes - has) >= LARGE_BYTES) {
-        discard_excess(steal_fd(&owned), bytes);
-        return 0;
+    struct object object;
+    uint64_t bytes = bytes_of(segment, part), has = (uint64_t)st->st_blocks * 512;
+    segment_object(segment, part, &object);
+    CLEANUP_FD int fd = object_open(&object, O_RDWR);
+    if (fd < 0)
+        return fd;
+    if ((has > bytes ? has - bytes : bytes - has) < LARGE_BYTES)
+        return ftruncate(fd, (off_t)bytes) ? -errno : -posix_fallocate(fd, 0, (off_t)bytes);
+    struct repair *r = malloc(sizeof *r);
+    if (!r)
+        return -ENOMEM;
+    if ((uint64_t)st->st_size < bytes && ftruncate(fd, (off_t)bytes)) {
+        int e = -errno;
+        free(r);
+        return e;
     }
-    return ftruncate(fd, (off_t)bytes) ? -errno : -posix_fallocate(fd, 0, (off_t)bytes);
+    *r = (struct repair){.home = segment->home, .segment = segment->id, .part = part};
+    table_add(&segment->home->repairs, &r->link, table_hash_number(segment->id));
+    discard_excess(steal_fd(&fd), bytes, on_repaired, r);
+    return 0;
 }
 
 static int write_at(int fd, const void *bytes, size_t n, size_t at)
@@ -164,7 +207,6 @@ static int rebuild_lock(struct segment *segment)
 static int repair(struct segment *segment, enum segment_part part)
 {
     struct stat st;
-    struct object object;
     uint64_t bytes = bytes_of(segment, part);
     int r = stat_part(segment, part, &st);
     int header = r == 0 && part == CONTROL ? check_header(segment) : HEADER_SOUND;
@@ -174,12 +216,11 @@ static int repair(struct segment *segment, enum segment_part part)
     bool is_damaged = is_short || header == HEADER_DAMAGED;
     if (!is_damaged && !is_large)
         return 0;
+    if (is_pending(segment, part)) /* the next owner must learn of more lost bytes all the same */
+        return is_short && part == DATA && segment->lock ? rebuild_lock(segment) : 0;
     tell(segment, part, &st);
-    if (is_short || is_large) {
-        segment_object(segment, part, &object);
-        int fd = object_open(&object, O_RDWR);
-        r = fd < 0 ? fd : resize(fd, &st, bytes);
-    }
+    if (is_short || is_large)
+        r = resize(segment, part, &st);
     /* also after an error, because the next check may find the size right */
     int s = is_damaged && segment->lock ? rebuild_lock(segment) : 0;
     return r ? r : s;

@@ -17,7 +17,9 @@
  * each repair. The log names the clients that had the right to change the size.
  *
  * Returns 0; or -errno, for instance if there is no memory for the missing bytes now. From 1 MiB on
- * a thread commits or frees the memory after this call, and its errors show at the next check. */
+ * a thread commits or frees the memory after this call, and its errors show at the next check.
+ * Until it is done, no other repair of that object begins: this function returns 0, and neither
+ * logs nor counts. What the thread has not restored then shows at the next check. */
 int segment_repair(struct segment *segment);
 
 /* Repairs up to 32 segments, in the order of their ids, beginning with the first one above *after.

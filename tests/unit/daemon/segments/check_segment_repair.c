@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks segment_repair.c: objects that a client has cut or enlarged get their size and a usable
- * lock back; a repair that fails reports it, and the next one completes it. */
+ * lock back; a repair that fails reports it, and the next one completes it; a thread has at most
+ * one repair of an object. */
 #include "daemon/segments/segment_repair.h"
 
+#include <uv.h>
+
+#include "daemon/memory/discard.h"
 #include "unit/faults.h"
 #include "unit/segments.h"
 
@@ -193,6 +197,189 @@ START_TEST(no_memory_for_lost_bytes)
 }
 END_TEST
 
+/* --- Repairs by a thread --------------------------------------------------- */
+
+#define LARGE ((uint64_t)4 << 20)
+
+static uv_loop_t loop;
+static uv_sem_t hold;
+static uv_work_t holding;
+
+/* libuv keeps a pipe of the first loop of a process. One thread has all work. */
+__attribute__((constructor)) static void warm_up(void)
+{
+    setenv("UV_THREADPOOL_SIZE", "1", 1);
+    uv_loop_init(&loop);
+    uv_loop_close(&loop);
+}
+
+static void await_hold(uv_work_t *work)
+{
+    (void)work;
+    uv_sem_wait(&hold);
+}
+
+static void held(uv_work_t *work, int status)
+{
+    (void)work;
+    ck_assert_int_eq(status, 0);
+}
+
+/* Lets no work begin until release(). */
+static void hold_thread(void)
+{
+    ck_assert_int_eq(uv_queue_work(&loop, &holding, await_hold, held), 0);
+}
+
+/* Lets the thread do all that waits. */
+static void release(void)
+{
+    uv_sem_post(&hold);
+    ck_assert_int_eq(uv_run(&loop, UV_RUN_DEFAULT), 0);
+}
+
+static void begin_loop(void)
+{
+    ck_assert_int_eq(uv_loop_init(&loop), 0);
+    ck_assert_int_eq(uv_sem_init(&hold, 0), 0);
+    discard_init(&loop);
+    hold_thread();
+}
+
+static void end_loop(void)
+{
+    ck_assert_int_eq(uv_run(&loop, UV_RUN_DEFAULT), 0); /* frees the objects of the segment */
+    discard_init(NULL);
+    ck_assert_int_eq(uv_loop_close(&loop), 0);
+    uv_sem_destroy(&hold);
+}
+
+static uint64_t memory_of(const struct segment *s, enum segment_part part)
+{
+    struct stat st;
+    struct object o = object_of(s, part);
+    ck_assert_int_eq(object_stat(&o, &st), 0);
+    return (uint64_t)st.st_blocks * 512;
+}
+
+/* Damages and repairs an object again and again before the thread begins. Asserts that all of these
+ * repairs together have one descriptor and count once. */
+static void damage_often(struct segment *s, enum segment_part part, uint64_t bytes)
+{
+    unsigned n_fds = unit_fds();
+    uint64_t n = s->home->n_repairs;
+    for (int i = 0; i < 20; i++) {
+        resize(s, part, bytes);
+        ck_assert_int_eq(segment_repair(s), 0);
+    }
+    ck_assert_uint_eq(unit_fds(), n_fds + 1);
+    ck_assert_uint_eq(s->home->n_repairs, n + 1);
+    ck_assert_uint_eq(s->home->repairs.n, 1);
+}
+
+START_TEST(a_thread_has_one_repair_of_an_object)
+{
+    struct sizes sizes;
+    begin_loop();
+    struct segment *s = begin(LARGE, &sizes);
+    damage_often(s, DATA, 0);
+    ck_assert_uint_ne(inside(s) & SHMVIEW_LOCK_OWNER, 0);
+    release();
+    ck_assert_uint_eq(s->home->repairs.n, 0);
+    ck_assert_uint_ge(memory_of(s, DATA), LARGE);
+    is_repaired(s, &sizes);
+    hold_thread(); /* a later damage is found by the next check */
+    damage_often(s, DATA, 0);
+    release();
+    ck_assert_uint_ge(memory_of(s, DATA), LARGE);
+    is_repaired(s, &sizes);
+    segment_free(s);
+    end_loop();
+}
+END_TEST
+
+/* The thread's work for one object does not keep the other one from being repaired. */
+START_TEST(each_object_has_its_own)
+{
+    struct sizes sizes;
+    begin_loop();
+    struct segment *s = begin(LARGE, &sizes);
+    damage_often(s, DATA, 0);
+    uint64_t n = s->home->n_repairs;
+    resize(s, CONTROL, 0);
+    ck_assert_int_eq(segment_repair(s), 0);
+    ck_assert_uint_eq(s->home->n_repairs, n + 1);
+    ck_assert_uint_eq(size_of(s, CONTROL), sizes.control);
+    header_is(s, &sizes.header);
+    release();
+    is_repaired(s, &sizes);
+    segment_free(s);
+    end_loop();
+}
+END_TEST
+
+/* More bytes are lost after an owner has learned of the first ones. */
+START_TEST(lost_again_before_the_thread_begins)
+{
+    const uint64_t none = 0;
+    struct sizes sizes;
+    begin_loop();
+    struct segment *s = begin(LARGE, &sizes);
+    resize(s, DATA, 0);
+    ck_assert_int_eq(segment_repair(s), 0);
+    put_at(s, CONTROL, &none, sizeof none, offsetof(struct shmview_control, inside));
+    ck_assert_int_eq(segment_repair(s), 0);
+    ck_assert_uint_eq(inside(s), 0);
+    resize(s, DATA, 0);
+    ck_assert_int_eq(segment_repair(s), 0);
+    ck_assert_uint_ne(inside(s) & SHMVIEW_LOCK_OWNER, 0);
+    release();
+    is_repaired(s, &sizes);
+    segment_free(s);
+    end_loop();
+}
+END_TEST
+
+START_TEST(the_segment_is_freed_before_the_thread_begins)
+{
+    struct sizes sizes;
+    begin_loop();
+    struct segment *s = begin(LARGE, &sizes);
+    struct segment_home *home = s->home;
+    damage_often(s, DATA, 0);
+    segment_free(s);
+    ck_assert_uint_eq(home->repairs.n, 1);
+    release();
+    ck_assert_uint_eq(home->repairs.n, 0);
+    end_loop();
+    ck_assert_uint_eq(unit_fds(), unit_fds_before);
+}
+END_TEST
+
+/* The object stays as it is, so that the next check finds the damage. */
+START_TEST(no_memory_for_the_work)
+{
+    struct sizes sizes;
+    begin_loop();
+    struct segment *s = begin(LARGE, &sizes);
+    resize(s, DATA, 0);
+    faults_begin_call("malloc", 1, ENOMEM, false);
+    int r = segment_repair(s);
+    ck_assert(faults_end());
+    ck_assert_int_eq(r, -ENOMEM);
+    ck_assert_uint_eq(size_of(s, DATA), 0);
+    ck_assert_int_eq(segment_repair(s), 0);
+    release();
+    is_repaired(s, &sizes);
+    segment_free(s);
+    end_loop();
+}
+END_TEST
+
 UNIT_MAIN("segment_repair", UNIT_TEST(no_memory_for_lost_bytes),
           UNIT_TEST(the_lock_cannot_be_written), UNIT_TEST(sound_ones_are_left_alone),
-          UNIT_TEST(cut_and_enlarged), UNIT_TEST(a_client_is_inside), UNIT_TEST(every_call_fails))
+          UNIT_TEST(cut_and_enlarged), UNIT_TEST(a_client_is_inside), UNIT_TEST(every_call_fails),
+          UNIT_TEST(a_thread_has_one_repair_of_an_object), UNIT_TEST(each_object_has_its_own),
+          UNIT_TEST(lost_again_before_the_thread_begins),
+          UNIT_TEST(the_segment_is_freed_before_the_thread_begins),
+          UNIT_TEST(no_memory_for_the_work))
