@@ -132,7 +132,7 @@ static void on_ring(uv_poll_t *poll, int status, int events)
     struct bell *b = CONTAINER_OF(poll, struct bell, poll);
     struct client *exiting = NULL;
     (void)events;
-    if (slice_is_late())
+    if (status == 0 && slice_is_late())
         return;
     b->has_ended = status < 0;
     if (status == 0 && turns_begin(b->turns, &b->turn)) {

@@ -467,8 +467,11 @@ void connection_end(struct connection *connection)
 static void on_socket(uv_poll_t *poll, int status, int events)
 {
     struct connection *c = poll->data;
-    if (slice_is_late())
+    if (slice_is_late()) {
+        if (status < 0) /* libuv has stopped the poll */
+            c->watched = 0, watch(c);
         return;
+    }
     if (status == 0 && events & UV_READABLE) { /* what a client sent before it hung up is first */
         act(c, events);
         return;
