@@ -32,7 +32,7 @@
 #include "daemon/segments/segment_repair.h"
 #include "daemon/segments/use.h"
 
-/* A client holds a socket, a pidfd and a bell. */
+/* A client holds a socket, a pidfd and a bell. A reply, which may have to be kept, has no more. */
 #define DESCRIPTORS_PER_CONNECTION 3
 #define READY_DESCRIPTORS          512   /* at most, of objects that are made ahead */
 #define DESCRIPTORS_OF_OURS        64    /* libuv, objects being made or freed */
@@ -161,6 +161,19 @@ static void on_expect(struct connection *connection, size_t n)
     store_make_room(s->state.registry.home.store, n); /* for a layout */
 }
 
+/* Charges the user for a connection. Returns 0, -EDQUOT or -ENOMEM. */
+static int charge(struct server *s, struct connection *c, struct quota_excess *ret_excess)
+{
+    return quota_charge_share(&s->state.quota, c->peer.uid, permit_who(&s->state, c).is_admin,
+                              QUOTA_CONNECTIONS, s->state.max_connections, &c->payer, ret_excess);
+}
+
+static bool on_keep(struct connection *connection)
+{
+    struct quota_excess excess;
+    return charge(connection->owner, connection, &excess) == 0;
+}
+
 static void on_take_back(struct connection *connection, const struct answer *answer)
 {
     struct server *s = connection->owner;
@@ -181,17 +194,11 @@ static const struct connection_events events = {
     .cancel = creation_cancel,
     .gone = on_gone,
     .lingers = on_lingers,
+    .keep = on_keep,
     .take_back = on_take_back,
 };
 
 /* --- Admitting ----------------------------------------------------------- */
-
-/* Charges the user for a connection. Returns 0, -EDQUOT or -ENOMEM. */
-static int charge(struct server *s, struct connection *c, struct quota_excess *ret_excess)
-{
-    return quota_charge_share(&s->state.quota, c->peer.uid, permit_who(&s->state, c).is_admin,
-                              QUOTA_CONNECTIONS, s->state.max_connections, &c->payer, ret_excess);
-}
 
 /* Refuses a connection: the reply to its first request, whatever that is, will be this error. */
 static void refuse_connection(struct connection *c, int r, const struct quota_excess *excess)

@@ -84,8 +84,6 @@ static void on_handle_closed(uv_handle_t *handle)
         close(c->fd);
     peer_deinit(&c->peer);
     frame_deinit(&c->in);
-    free(c->out);
-    frame_descriptors_close(&c->out_fds);
     free(c);
 }
 
@@ -105,7 +103,7 @@ void connection_close(struct connection *connection)
     connection->tally->n_connections--;
     digest_cancel(connection);
     connection_refund(connection, &connection->in_charged);
-    connection_refund(connection, &connection->out_charged);
+    reply_drop(connection);
     /* a forked child may hold the socket as well; this ends it for all of them */
     shutdown(connection->fd, SHUT_RDWR);
     connection->strays = connection->strays && stray_left(connection->fd);
@@ -131,9 +129,7 @@ void connection_lose(struct connection *connection)
     shutdown(c->fd, SHUT_RD);
     uv_poll_stop(&c->socket_poll); /* the end would be reported again and again */
     stop_process_poll(c);
-    free(STEAL(c->out));
-    frame_descriptors_close(&c->out_fds);
-    connection_refund(c, &c->out_charged);
+    reply_drop(c);
     if (c->answering && !c->oneway) {
         c->answering = false;
         digest_cancel(c);

@@ -102,6 +102,10 @@ struct connection_events {
     /* Like gone(), but the turn may come before CONNECTION_LINGER_MS have passed: the owner calls
      * connection_end() soon, unless the connection is closed by then. NULL: gone() is called. */
     void (*lingers)(struct connection *connection);
+    /* The socket takes nothing of a reply with descriptors: charges the payer for one connection
+     * more, because the reply would keep up to as many descriptors. Returns whether the payer may
+     * have it; if not, the reply is not sent. NULL: always, without a charge. */
+    bool (*keep)(struct connection *connection);
     /* A reply cannot be sent: undoes what it would have given. May be NULL. */
     void (*take_back)(struct connection *connection, const struct answer *answer);
 };
@@ -141,6 +145,7 @@ struct connection {
     char *out; /* the reply of which a part did not fit into the socket, owned; or NULL */
     size_t out_bytes, out_sent;
     struct frame_descriptors out_fds; /* owned; sent with the first byte of out */
+    bool out_fds_charged;             /* the user is charged for one connection more */
     struct quota_user *payer;         /* the user who is charged; NULL: nobody. Set by the owner */
     uint64_t in_charged, out_charged; /* bytes of in and out that the user is charged for */
     struct bell *bell;                /* owned; NULL: its client has none */

@@ -28,6 +28,22 @@ void answer_deinit(struct answer *answer)
     *answer = (struct answer){0};
 }
 
+/* Closes the descriptors that the connection keeps, and refunds them. */
+static void drop_descriptors(struct connection *c)
+{
+    frame_descriptors_close(&c->out_fds);
+    if (c->out_fds_charged)
+        quota_refund(c->payer, QUOTA_CONNECTIONS, 1);
+    c->out_fds_charged = false;
+}
+
+void reply_drop(struct connection *c)
+{
+    free(STEAL(c->out));
+    drop_descriptors(c);
+    connection_refund(c, &c->out_charged);
+}
+
 void reply_flush(struct connection *c)
 {
     while (c->out) {
@@ -39,7 +55,7 @@ void reply_flush(struct connection *c)
             connection_lose(c);
             return;
         }
-        frame_descriptors_close(&c->out_fds);
+        drop_descriptors(c);
         c->out_sent += (size_t)n;
         if (c->out_sent == c->out_bytes) {
             free(c->out);
@@ -50,10 +66,15 @@ void reply_flush(struct connection *c)
 }
 
 /* Keeps the descriptors of an answer of which the socket took nothing. Borrowed ones are
- * duplicated, because their owner may close them before the socket has room. Returns 0 or -errno.
- */
+ * duplicated, because their owner may close them before the socket has room. The user is charged
+ * for them, because one client can leave replies unread on many connections. Returns 0, -EDQUOT if
+ * the user may not have more, or another -errno. */
 static int keep_descriptors(struct connection *c, struct answer *answer)
 {
+    bool charge = answer->fds.n && c->payer && c->events->keep;
+    if (charge && !c->events->keep(c))
+        return -EDQUOT;
+    c->out_fds_charged = charge;
     if (!answer->fds_borrowed) {
         c->out_fds = answer->fds;
         answer->fds.n = 0;
@@ -92,6 +113,16 @@ static void refuse_descriptors(struct connection *c, struct answer *answer, cons
     take_back(c, answer);
     refuse(answer, SHMVIEW_ERR_SYSTEM, NULL, "%s", reason);
     reply_send(c, answer);
+}
+
+/* Names the cause for which descriptors were not sent: an -errno of the socket or of
+ * keep_descriptors(). */
+static const char *cause_of(int error)
+{
+    /* ETOOMANYREFS: the user has as many descriptors in flight as the kernel permits */
+    return error == -ETOOMANYREFS ? "too many descriptors are on their way"
+           : error == -EDQUOT     ? "too many replies with descriptors are not read"
+                                  : "the daemon has no descriptor left";
 }
 
 void reply_refuse_buffer(struct connection *c, struct answer *answer,
@@ -138,11 +169,8 @@ void reply_send(struct connection *c, struct answer *answer)
     if (sent == -ETOOMANYREFS || kept) {
         free(text);
         connection_refund(c, &c->out_charged);
-        frame_descriptors_close(&c->out_fds);
-        /* ETOOMANYREFS: the user has as many descriptors in flight as the kernel permits */
-        refuse_descriptors(c, answer,
-                           kept ? "the daemon has no descriptor left"
-                                : "too many descriptors are on their way");
+        drop_descriptors(c);
+        refuse_descriptors(c, answer, cause_of(kept ? kept : (int)sent));
         return;
     }
     if (sent == -EAGAIN)

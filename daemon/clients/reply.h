@@ -4,7 +4,8 @@
  * connection never has more than one reply.
  *
  * The descriptors go with the first byte of the reply. The kernel may refuse them, because a user
- * may have only so many in flight. Then the client gets another reply: `spare` of the answer, or an
+ * may have only so many in flight. Descriptors that are kept count as one connection more of the
+ * user, who may have too many. Then the client gets another reply: `spare` of the answer, or an
  * error after what the reply gave was taken back.
  *
  * Each function may close the connection. None blocks. */
@@ -22,6 +23,8 @@ void reply_send(struct connection *c, struct answer *answer);
 void reply_give(struct connection *c, struct answer *answer);
 /* Sends more of the reply that the connection keeps, as much as the socket takes. */
 void reply_flush(struct connection *c);
+/* Frees the reply that the connection keeps, if there is one, and refunds it. */
+void reply_drop(struct connection *c);
 
 /* Makes *answer the refusal of a buffer that would exceed the user's quota, and counts it. What the
  * answer would have given is taken back. */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A daemon that has no descriptors left logs this, serves the clients that are connected, and
- * accepts others when some are free again. */
+ * accepts others when some are free again. Clients that read no reply take no descriptors of
+ * others. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "support/await.h"
@@ -170,6 +172,87 @@ START_TEST(out_of_descriptors_names_go)
 }
 END_TEST
 
+/* --- Replies that nobody reads --------------------------------------------- */
+
+static const char ping[] = "{\"method\": \"io.shmview.Ping\"}";
+
+/* How many bytes the daemon has sent to the client, which reads none. */
+static int unread(const struct raw *raw)
+{
+    int n;
+    ck_assert_int_eq(ioctl(raw->socket, FIONREAD, &n), 0);
+    return n;
+}
+
+/* Returns how many replies to Ping fill the socket of a client. */
+static unsigned pings_that_fill(void)
+{
+    struct raw raw;
+    int bytes;
+    raw_connect(&raw, d.socket);
+    ck_assert(raw_send(&raw, ping, sizeof ping));
+    AWAIT(unread(&raw) > 0);
+    int reply = bytes = unread(&raw);
+    for (;; bytes = unread(&raw)) {
+        for (int i = 0; i < 10; i++)
+            ck_assert(raw_send(&raw, ping, sizeof ping));
+        int64_t until = await_now_ns() + 300000000;
+        while (unread(&raw) < bytes + 10 * reply && await_again(until))
+            continue;
+        if (unread(&raw) < bytes + 10 * reply)
+            break;
+    }
+    bytes = unread(&raw);
+    raw_close(&raw);
+    return (unsigned)(bytes / reply);
+}
+
+/* Connects, and attaches "m" by a request whose reply does not fit into the socket. Returns false
+ * if the daemon has turned the client away. */
+static bool attach_unread(struct raw *raw, unsigned n_pings)
+{
+    raw_connect(raw, d.socket);
+    raw_send_call(raw, "Ping", NULL);
+    char *reply = raw_receive(raw);
+    bool is_refused = !reply || strstr(reply, "QuotaExceeded");
+    free(reply);
+    for (unsigned i = 0; !is_refused && i < n_pings; i++)
+        ck_assert(raw_send(raw, ping, sizeof ping));
+    return !is_refused && raw_send_call(raw, "Attach", "{'name': 'm', 'access': 'write'}");
+}
+
+/* Each unread reply that keeps descriptors counts as a connection. So half as many clients that
+ * leave one unread use up what one user can have, and a client has no more than three descriptors
+ * for each connection that is counted. */
+START_TEST(unread_replies_count_as_connections)
+{
+    struct raw first;
+    daemon_start_limited(&d, 300);
+    raw_connect(&first, d.socket);
+    raw_do(&first, "Create", "{'name': 'm', 'size': 100, 'lifetime': 'manual'}");
+    raw_do(&first, "Attach", "{'name': 'm', 'access': 'write'}"); /* its objects stay open */
+    raw_close_fds(&first);
+    unsigned before = process_descriptors(d.pid);
+    unsigned most = connect_until_refused();
+    leave(most);
+    AWAIT(process_descriptors(d.pid) <= before);
+    unsigned n_pings = pings_that_fill(), n = 0;
+    AWAIT(process_descriptors(d.pid) <= before);
+    while (n < CLIENTS_MAX && attach_unread(&crowd[n], n_pings))
+        n++;
+    ck_assert_uint_lt(n, most);
+    raw_close(&crowd[n]);
+    ck_assert_uint_ge(n, most / 2);
+    raw_do(&first, "Ping", NULL);
+    ck_assert_uint_le(process_descriptors(d.pid), before + 3 * most);
+    leave(n);
+    AWAIT(process_descriptors(d.pid) <= before);
+    raw_do(&first, "Remove", "{'name': 'm'}");
+    raw_close(&first);
+    daemon_stop(&d);
+}
+END_TEST
+
 int main(void)
 {
     const struct suite_test tests[] = {
@@ -178,6 +261,7 @@ int main(void)
         SUITE_TEST(out_of_descriptors_the_cause_is_told),
         SUITE_TEST(out_of_descriptors_nothing_is_left),
         SUITE_TEST(out_of_descriptors_names_go),
+        SUITE_TEST(unread_replies_count_as_connections),
         SUITE_END,
     };
     return suite_main("descriptors", tests);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks connection.c of the daemon: the buffers of all connections of one user have a common
- * limit. */
+/* Checks connection.c and reply.c of the daemon: the buffers of all connections of one user have a
+ * common limit, and descriptors that a reply keeps are charged. */
 #include "daemon/clients/connection.h"
 
 #include "unit/answers.h"
@@ -166,6 +166,98 @@ START_TEST(a_long_reply_makes_the_next_turn_slow)
 }
 END_TEST
 
+/* --- Descriptors of replies that are not read ------------------------------ */
+
+static bool may_keep;
+static unsigned n_refused;
+
+static bool keep(struct connection *c)
+{
+    if (may_keep)
+        quota_restore(&house.state.quota, c->payer->uid, QUOTA_CONNECTIONS, 1);
+    else
+        n_refused++;
+    return may_keep;
+}
+
+/* Begins with a client that sends many requests and reads no reply, until its socket is full. */
+static struct guest *begin_full(unsigned n, struct quota_user **ret_user)
+{
+    static const struct connection_events events = {
+        .call = house_on_call, .closed = house_on_closed, .again = house_on_again, .keep = keep};
+    struct guest *g = begin(with_descriptor);
+    g->connection->events = &events;
+    *ret_user = charge_to(g, 1000);
+    char *many = malloc(n * sizeof ping);
+    for (unsigned i = 0; i < n; i++)
+        memcpy(many + (size_t)i * sizeof ping, ping, sizeof ping);
+    ck_assert_int_eq(write(g->fd, many, n * sizeof ping), (ssize_t)(n * sizeof ping));
+    free(many);
+    for (int i = 0; i < 500; i++)
+        house_run(&house);
+    ck_assert_ptr_nonnull(g->connection->out);
+    return g;
+}
+
+START_TEST(kept_descriptors_are_charged)
+{
+    const unsigned n = 1500;
+    struct quota_user *u;
+    may_keep = true;
+    struct guest *g = begin_full(n, &u);
+    ck_assert_uint_eq(g->connection->out_fds.n, 1);
+    ck_assert_uint_eq(u->used[QUOTA_CONNECTIONS], 2);
+    for (unsigned i = 0; i < n; i++) {
+        assert_numbered(g, i);
+        frame_descriptors_close(&g->fds);
+    }
+    ck_assert_uint_eq(u->used[QUOTA_CONNECTIONS], 1);
+    house_close(&house);
+}
+END_TEST
+
+START_TEST(kept_descriptors_are_refunded_at_the_end)
+{
+    struct quota_user *u;
+    may_keep = true;
+    struct guest *g = begin_full(1500, &u);
+    ck_assert_uint_eq(u->used[QUOTA_CONNECTIONS], 2);
+    house_leave(g);
+    run_until_closed(g);
+    ck_assert_uint_eq(u->used[QUOTA_CONNECTIONS], 1); /* the connection itself, of charge_to() */
+    house_close(&house);
+}
+END_TEST
+
+/* The reply that would keep them is a refusal, and the connection goes on. */
+START_TEST(descriptors_that_may_not_be_kept)
+{
+    const unsigned n = 1500;
+    unsigned refused = 0;
+    struct quota_user *u;
+    may_keep = false;
+    n_refused = 0;
+    struct guest *g = begin_full(n, &u);
+    ck_assert_uint_eq(n_refused, 1);
+    ck_assert_uint_eq(g->connection->out_fds.n, 0);
+    ck_assert_uint_eq(u->used[QUOTA_CONNECTIONS], 1);
+    for (unsigned i = 0; i < n; i++) {
+        const char *reply = house_receive(g);
+        ck_assert_ptr_nonnull(reply);
+        if (strstr(reply, "error")) {
+            unit_assert_holds(reply, "too many replies with descriptors are not read");
+            refused++;
+        }
+        frame_descriptors_close(&g->fds);
+    }
+    ck_assert_uint_eq(refused, n_refused);
+    ck_assert_uint_eq(u->used[QUOTA_CONNECTIONS], 1);
+    house_close(&house);
+}
+END_TEST
+
 UNIT_MAIN("connection_buffers", UNIT_TEST(replies_that_nobody_reads),
           UNIT_TEST(small_ones_are_free), UNIT_TEST(a_request_that_must_wait),
-          UNIT_TEST(a_long_reply_makes_the_next_turn_slow))
+          UNIT_TEST(a_long_reply_makes_the_next_turn_slow), UNIT_TEST(kept_descriptors_are_charged),
+          UNIT_TEST(kept_descriptors_are_refunded_at_the_end),
+          UNIT_TEST(descriptors_that_may_not_be_kept))
