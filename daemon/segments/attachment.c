@@ -188,6 +188,9 @@ int attachment_watch(struct attachment *attachment, int *ret_fd)
             attachment->watch[0] = attachment->watch[1] = -1;
             return -errno;
         }
+        /* The client can send nothing here, in particular no descriptor, which unwatch() would then
+         * close: the last close may block for as long as the client likes (stray.h). */
+        shutdown(attachment->watch[1], SHUT_RD);
         LIST_INSERT_HEAD(&s->use->watchers, attachment, watcher);
         s->use->n_watches++;
         s->home->n_watches++;

@@ -6,6 +6,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -76,7 +77,7 @@ static int lingering(int *ret_other)
 }
 
 /* Returns whether the kernel took it. */
-static bool send_descriptor(const struct raw *raw, const char *text, size_t n, int fd)
+static bool send_descriptor(int socket, const char *text, size_t n, int fd)
 {
     union {
         struct cmsghdr align;
@@ -92,7 +93,7 @@ static bool send_descriptor(const struct raw *raw, const char *text, size_t n, i
     c->cmsg_type = SCM_RIGHTS;
     c->cmsg_len = CMSG_LEN(sizeof fd);
     memcpy(CMSG_DATA(c), &fd, sizeof fd);
-    return sendmsg(raw->socket, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n;
+    return sendmsg(socket, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n;
 }
 
 /* More replies than the socket takes, none of which is read: the daemon reads no further. */
@@ -117,7 +118,7 @@ static void send_all(bool possible)
         if (i >= 3)
             clog_up(&raw);
         process_stop(d.pid); /* ours is not the last close */
-        bool sent = send_descriptor(&raw, ping, i % 3 ? sizeof ping : 1, fd);
+        bool sent = send_descriptor(raw.socket, ping, i % 3 ? sizeof ping : 1, fd);
         ck_assert_msg(sent == possible, "%u: %s", i, strerror(errno));
         if (!sent)
             setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){0}, sizeof(struct linger));
@@ -158,10 +159,42 @@ START_TEST(where_it_cannot_they_are_closed_off_the_loop)
 }
 END_TEST
 
+/* The socket on which a client awaits changes takes nothing from it, and works as before. */
+START_TEST(a_watch_takes_nothing)
+{
+    struct raw raw;
+    char parameters[64], byte[8];
+    daemon_start(&d);
+    raw_connect(&raw, d.socket);
+    json_t *p = raw_call(&raw, "Create", "{'name':'s','size':1,'access':'write'}");
+    json_int_t id = raw_int(p, "attachment.id");
+    raw_close_fds(&raw);
+    json_decref(p);
+    snprintf(parameters, sizeof parameters, "{'attachment':%lld}", (long long)id);
+    raw_do(&raw, "Watch", parameters);
+    ck_assert_uint_eq(raw.n_fds, 1);
+    int watch = raw.fds[0];
+    ck_assert(!send_descriptor(watch, "", 1, watch));
+    ck_assert_int_eq(errno, EPIPE);
+    while (recv(watch, byte, sizeof byte, MSG_DONTWAIT) > 0)
+        continue;
+    struct pollfd end = {.fd = watch, .events = POLLIN | POLLRDHUP};
+    ck_assert_int_eq(poll(&end, 1, 50), 0);
+    raw_do(&raw, "Attach", "{'name':'s','access':'write'}");
+    snprintf(parameters, sizeof parameters, "{'attachment':%lld}", (long long)id + 1);
+    raw_do(&raw, "Detach", parameters); /* wakes the watchers */
+    ck_assert_int_eq(recv(watch, byte, sizeof byte, 0), sizeof byte);
+    raw_close_fds(&raw);
+    raw_close(&raw);
+    daemon_stop(&d);
+}
+END_TEST
+
 int main(void)
 {
     const struct suite_test tests[] = {
         SUITE_TEST(the_kernel_refuses_descriptors),
+        SUITE_TEST(a_watch_takes_nothing),
         SUITE_TEST(where_it_cannot_they_are_closed_off_the_loop),
         SUITE_END,
     };
