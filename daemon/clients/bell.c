@@ -12,6 +12,8 @@
 #include "daemon/base/slice.h"
 #include "daemon/clients/client.h"
 #include "daemon/clients/connection.h"
+#include "daemon/clients/stray.h"
+#include "daemon/rights/quota.h"
 #include "daemon/rights/turns.h"
 #include "daemon/segments/ringing.h"
 #include "daemon/segments/use.h"
@@ -29,10 +31,12 @@ struct bell {
     struct turns *turns;
     struct turn turn;
     struct connection *connection;
-    int fd;         /* the daemon's end, owned */
-    unsigned n;     /* messages since the queue was empty */
-    bool for_all;   /* there were so many of them that all segments must be rung for */
-    bool has_ended; /* the client has closed its end */
+    struct quota_user *payer; /* once it is closed with descriptors: who is charged for it */
+    int fd;                   /* the daemon's end, owned */
+    unsigned n;               /* messages since the queue was empty */
+    bool for_all;             /* there were so many of them that all segments must be rung for */
+    bool has_ended;           /* the client has closed its end, or sent a descriptor */
+    bool strays;              /* descriptors may lie in the socket; once it is closed: they do */
 };
 
 /* What a client sends: the first member alone for a change, both if it waits for a holder. */
@@ -70,6 +74,15 @@ static struct client *look_at_holder(const struct bell *b, const struct message 
     return client_look(own, &holder->holder);
 }
 
+/* Returns the length of the message, 0 at the end, or -errno. */
+static ssize_t receive(const struct bell *b, struct message *m)
+{
+    if (b->strays)
+        return stray_receive_message(b->fd, m, sizeof *m);
+    ssize_t n = recv(b->fd, m, sizeof *m, MSG_DONTWAIT);
+    return n < 0 ? -errno : n;
+}
+
 /* Takes up to `most` messages from the queue, and rings for each until there are too many of them.
  * Looks at one holder at most, because a look takes time and a client that waits sends the next
  * message soon. Returns a client for client_end_exiting(), or NULL. */
@@ -80,7 +93,7 @@ static struct client *take_rings(struct bell *b, int most)
     bool has_looked = false;
     for (int i = 0; i < most; i++) {
         struct message m = {0};
-        n = recv(b->fd, &m, sizeof m, MSG_DONTWAIT);
+        n = receive(b, &m);
         if (n <= 0)
             break;
         bool is_look = n == sizeof m;
@@ -96,7 +109,7 @@ static struct client *take_rings(struct bell *b, int most)
     }
     if (n <= 0)
         b->n = 0;
-    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+    if (n == 0 || (n < 0 && n != -EAGAIN && n != -EINTR))
         b->has_ended = true;
     return exiting;
 }
@@ -149,11 +162,29 @@ static void on_ring(uv_poll_t *poll, int status, int events)
         client_end_exiting(exiting);
 }
 
+static void refund(void *payer)
+{
+    quota_refund(payer, QUOTA_CONNECTIONS, 1);
+}
+
 static void on_closed(uv_handle_t *handle)
 {
     struct bell *b = CONTAINER_OF((uv_poll_t *)handle, struct bell, poll);
-    close(b->fd);
+    if (b->strays)
+        stray_close(b->fd, refund, b->payer);
+    else
+        close(b->fd);
     free(b);
+}
+
+/* Whether descriptors lie in the bell. The client can send none afterwards, and all rings are lost,
+ * unless the kernel refuses descriptors. */
+static bool has_strays(const struct bell *b)
+{
+    if (!b->strays)
+        return false;
+    shutdown(b->fd, SHUT_RDWR);
+    return stray_left(b->fd);
 }
 
 void bell_close(struct bell *bell)
@@ -164,14 +195,21 @@ void bell_close(struct bell *bell)
     if (bell->for_all)
         ring_all(bell->connection);
     turns_cancel(bell->turns, &bell->turn);
+    const struct quota_user *payer = bell->connection->payer;
+    bell->strays = has_strays(bell);
+    if (bell->strays && payer)
+        bell->payer = quota_restore(payer->quota, payer->uid, QUOTA_CONNECTIONS, 1);
     uv_close((uv_handle_t *)&bell->poll, on_closed);
 }
 
-/* Makes a bell and closes the old one. After an error the old one remains. Returns the client's
- * end, or -errno. */
+/* Makes a bell and closes the old one. After an error the old one remains; if descriptors can come
+ * there, it takes no more rings. The rings that are dropped then count, because the caller rings
+ * for all segments. Returns the client's end, or -errno. */
 static int open_bell(struct turns *turns, struct connection *connection)
 {
     int ends[2], queue = QUEUE_BYTES;
+    if (connection->bell && has_strays(connection->bell))
+        return -EPROTO;
     struct bell *b = calloc(1, sizeof *b);
     if (!b)
         return -ENOMEM;
@@ -179,6 +217,8 @@ static int open_bell(struct turns *turns, struct connection *connection)
         free(b);
         return -errno;
     }
+    stray_refuse(ends[0]);
+    b->strays = stray_possible(ends[0]);
     b->fd = ends[0];
     b->connection = connection;
     b->turns = turns;

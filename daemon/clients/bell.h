@@ -10,7 +10,11 @@
  * Clients do not ring each other directly, because a client must not get a socket of another one.
  * A client never waits for the daemon here: it drops a ring if the queue is full, and the daemon
  * makes up for that (see MANY_RINGS in bell.c). Rings stay in the queue while the daemon is
- * stopped. */
+ * stopped.
+ *
+ * The kernel refuses descriptors that the client sends here (stray.h). On older kernels the bell
+ * takes no more rings after one with descriptors, and its client gets no other bell: thus there is
+ * at most one bell with descriptors for each connection that its user is charged for. */
 #ifndef DAEMON_BELL_H
 #define DAEMON_BELL_H
 
@@ -24,12 +28,13 @@ struct turns;
  * a new one and closes its old one. In any case lets the watchers of all segments that the client
  * has attached be woken soon, because the client may have had no bell for its last changes.
  *
- * Returns the client's end, which the caller owns. Returns -ENOENT if no bell is wanted, or another
- * -errno. Does not block. */
+ * Returns the client's end, which the caller owns. Returns -ENOENT if no bell is wanted, -EPROTO if
+ * the client has sent descriptors to the old one, or another -errno. Does not block. */
 int bell_open(struct turns *turns, struct connection *connection, bool wanted);
 
 /* Closes the bell, which may be NULL; its memory is freed by the loop. First takes the last rings
- * and wakes the watchers, because the attachments may outlive the connection. */
+ * and wakes the watchers, because the attachments may outlive the connection. A bell with
+ * descriptors is charged as a connection until a thread has closed it. */
 void bell_close(struct bell *bell);
 
 #endif

@@ -106,6 +106,14 @@ ssize_t stray_receive(struct frame *frame, int fd, size_t limit)
     return n <= 0 ? n : frame_receive(frame, fd, frame->n + (size_t)n - 1, NULL);
 }
 
+ssize_t stray_receive_message(int fd, void *bytes, size_t n)
+{
+    ssize_t r = peek(fd, bytes, n);
+    if (r > 0 && recv(fd, bytes, n, MSG_DONTWAIT) != r)
+        return -EIO; /* only another reader could take the message away */
+    return r;
+}
+
 bool stray_left(int fd)
 {
     static char bytes[16384];

@@ -32,6 +32,11 @@ bool stray_possible(int fd);
  * -EPROTO if the next bytes have any. */
 ssize_t stray_receive(struct frame *frame, int fd, size_t limit);
 
+/* Receives one message from fd, which keeps the borders of messages, without waiting. Returns its
+ * length (at most n), 0 at the end, or -errno. Leaves a message with descriptors in the socket, and
+ * returns -EPROTO. */
+ssize_t stray_receive_message(int fd, void *bytes, size_t n);
+
 /* Whether descriptors lie unread in fd, which was shut down. Reads all bytes before them. Loop
  * only. */
 bool stray_left(int fd);

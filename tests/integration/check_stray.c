@@ -104,6 +104,32 @@ static void clog_up(struct raw *raw)
                       "{'interface': 'io.shmview'}");
 }
 
+/* Sends the text n_before times, then with a descriptor that lingers, and closes its own.
+ * possible: whether the kernel takes it. */
+static void send_lingering(int socket, const char *text, size_t n, unsigned n_before, int fd,
+                           bool possible)
+{
+    process_stop(d.pid); /* ours is not the last close */
+    for (unsigned i = 0; i < n_before; i++)
+        ck_assert_int_eq(send(socket, text, n, MSG_DONTWAIT), (ssize_t)n);
+    bool sent = send_descriptor(socket, text, n, fd);
+    ck_assert_msg(sent == possible, "%s", strerror(errno));
+    if (!sent)
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){0}, sizeof(struct linger));
+    close(fd);
+    ck_assert_int_eq(kill(d.pid, SIGCONT), 0);
+}
+
+static void assert_no_delay(void)
+{
+    int64_t start = await_now_ns();
+    struct shmview_connection *conn = client_connect(&d);
+    for (int i = 0; i < 100; i++)
+        OK(shmview_ping(conn));
+    ck_assert_int_lt(await_now_ns() - start, AT_MOST_NS);
+    OK(shmview_disconnect(conn));
+}
+
 /* Sends descriptors that linger in every way: to be received, and to be left unread. */
 static void send_all(bool possible)
 {
@@ -117,22 +143,48 @@ static void send_all(bool possible)
         raw_connect(&raw, d.socket);
         if (i >= 3)
             clog_up(&raw);
-        process_stop(d.pid); /* ours is not the last close */
-        bool sent = send_descriptor(raw.socket, ping, i % 3 ? sizeof ping : 1, fd);
-        ck_assert_msg(sent == possible, "%u: %s", i, strerror(errno));
-        if (!sent)
-            setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){0}, sizeof(struct linger));
-        close(fd);
-        ck_assert_int_eq(kill(d.pid, SIGCONT), 0);
+        send_lingering(raw.socket, ping, i % 3 ? sizeof ping : 1, 0, fd, possible);
         raw_close(&raw);
     }
-    int64_t start = await_now_ns();
-    struct shmview_connection *conn = client_connect(&d);
-    for (int i = 0; i < 100; i++)
-        OK(shmview_ping(conn));
-    ck_assert_int_lt(await_now_ns() - start, AT_MOST_NS);
-    OK(shmview_disconnect(conn));
+    assert_no_delay();
     for (unsigned i = 0; i < 6; i++)
+        close(other[i]);
+}
+
+/* Claims, and returns the bell, or -1 if there is none. raw has it. */
+static int claim(struct raw *raw)
+{
+    json_t *p = raw_call(raw, "Claim", "{'client':1,'held':[],'bell':true}");
+    int bell = json_object_get(p, "bell") ? raw->fds[raw_int(p, "bell")] : -1;
+    json_decref(p);
+    return bell;
+}
+
+/* Sends descriptors that linger to bells: as the first ring, or beyond those of a turn; the bell
+ * then ends with its connection, or another one is wanted in its place. */
+static void send_to_bells(bool possible)
+{
+    int other[4];
+    for (unsigned i = 0; i < 4; i++) {
+        static const char ring[8] = {1};
+        struct raw raw;
+        int fd = lingering(&other[i]);
+        if (fd < 0)
+            return;
+        raw_connect(&raw, d.socket);
+        int bell = claim(&raw);
+        ck_assert_int_ge(bell, 0);
+        send_lingering(bell, ring, sizeof ring, i & 1 ? 100 : 0, fd, possible);
+        assert_no_delay();
+        if (i & 2) {
+            raw_close_fds(&raw);
+            ck_assert_int_eq(claim(&raw) < 0, possible);
+        }
+        raw_close_fds(&raw);
+        raw_close(&raw);
+        assert_no_delay();
+    }
+    for (unsigned i = 0; i < 4; i++)
         close(other[i]);
 }
 
@@ -144,6 +196,7 @@ START_TEST(the_kernel_refuses_descriptors)
     close(fd);
     daemon_start(&d);
     send_all(possible);
+    send_to_bells(possible);
     daemon_stop(&d);
 }
 END_TEST
@@ -154,6 +207,7 @@ START_TEST(where_it_cannot_they_are_closed_off_the_loop)
     daemon_start(&d);
     unsigned before = process_descriptors(d.pid);
     send_all(true);
+    send_to_bells(true);
     AWAIT(process_descriptors(d.pid) == before);
     daemon_stop(&d);
 }
