@@ -28,6 +28,7 @@ int handover_open(struct connection *connection, struct quota_user *payer)
         free(h);
         return -errno;
     }
+    stray_keep_order(ends[0]);
     *h = (struct handover){.fd = ends[0], .payer = payer};
     connection->handover = h;
     return ends[1];

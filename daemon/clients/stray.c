@@ -64,10 +64,17 @@ void stray_init(uv_loop_t *loop)
 
 /* --- Keeping them out ---------------------------------------------------- */
 
+void stray_keep_order(int fd)
+{
+    int yes = 1;
+    setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &yes, sizeof yes);
+}
+
 void stray_refuse(int fd)
 {
     int no = 0;
     setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof no);
+    stray_keep_order(fd);
 }
 
 bool stray_possible(int fd)

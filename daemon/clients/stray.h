@@ -21,6 +21,11 @@
  * loop. With NULL, done() is never called. */
 void stray_init(uv_loop_t *loop);
 
+/* Lets out-of-band bytes (MSG_OOB) that are sent to fd, a connected socket, come in their order
+ * among the others. Otherwise a peek skips them, and the next receive drops them and closes the
+ * descriptors that came with them. stray_refuse() does this too. */
+void stray_keep_order(int fd);
+
 /* Lets the kernel refuse descriptors that are sent to fd, and to the sockets that fd accepts from
  * now on. fd is a socket that listens or is connected. Does nothing on older kernels. */
 void stray_refuse(int fd);

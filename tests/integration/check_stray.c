@@ -76,8 +76,8 @@ static int lingering(int *ret_other)
     return fd;
 }
 
-/* Returns whether the kernel took it. */
-static bool send_descriptor(int socket, const char *text, size_t n, int fd)
+/* Returns whether the kernel took it. flags may be MSG_OOB. */
+static bool send_descriptor(int socket, const char *text, size_t n, int fd, int flags)
 {
     union {
         struct cmsghdr align;
@@ -93,7 +93,7 @@ static bool send_descriptor(int socket, const char *text, size_t n, int fd)
     c->cmsg_type = SCM_RIGHTS;
     c->cmsg_len = CMSG_LEN(sizeof fd);
     memcpy(CMSG_DATA(c), &fd, sizeof fd);
-    return sendmsg(socket, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n;
+    return sendmsg(socket, &msg, MSG_NOSIGNAL | MSG_DONTWAIT | flags) == (ssize_t)n;
 }
 
 /* More replies than the socket takes, none of which is read: the daemon reads no further. */
@@ -107,12 +107,12 @@ static void clog_up(struct raw *raw)
 /* Sends the text n_before times, then with a descriptor that lingers, and closes its own.
  * possible: whether the kernel takes it. */
 static void send_lingering(int socket, const char *text, size_t n, unsigned n_before, int fd,
-                           bool possible)
+                           int flags, bool possible)
 {
     process_stop(d.pid); /* ours is not the last close */
     for (unsigned i = 0; i < n_before; i++)
         ck_assert_int_eq(send(socket, text, n, MSG_DONTWAIT), (ssize_t)n);
-    bool sent = send_descriptor(socket, text, n, fd);
+    bool sent = send_descriptor(socket, text, n, fd, flags);
     ck_assert_msg(sent == possible, "%s", strerror(errno));
     if (!sent)
         setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){0}, sizeof(struct linger));
@@ -143,7 +143,7 @@ static void send_all(bool possible)
         raw_connect(&raw, d.socket);
         if (i >= 3)
             clog_up(&raw);
-        send_lingering(raw.socket, ping, i % 3 ? sizeof ping : 1, 0, fd, possible);
+        send_lingering(raw.socket, ping, i % 3 ? sizeof ping : 1, 0, fd, 0, possible);
         raw_close(&raw);
     }
     assert_no_delay();
@@ -174,7 +174,7 @@ static void send_to_bells(bool possible)
         raw_connect(&raw, d.socket);
         int bell = claim(&raw);
         ck_assert_int_ge(bell, 0);
-        send_lingering(bell, ring, sizeof ring, i & 1 ? 100 : 0, fd, possible);
+        send_lingering(bell, ring, sizeof ring, i & 1 ? 100 : 0, fd, 0, possible);
         assert_no_delay();
         if (i & 2) {
             raw_close_fds(&raw);
@@ -188,6 +188,47 @@ static void send_to_bells(bool possible)
         close(other[i]);
 }
 
+/* Whether the kernel has MSG_OOB for sockets of this kind. */
+static bool has_out_of_band(void)
+{
+    int ends[2];
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    bool has = send(ends[0], "", 1, MSG_OOB) == 1;
+    close(ends[0]);
+    close(ends[1]);
+    if (!has)
+        puts("skipped: no MSG_OOB");
+    return has;
+}
+
+/* Sends descriptors that linger with out-of-band bytes, alone or after others: to connections, and
+ * to handovers, which the daemon receives from or closes. possible: for connections. */
+static void send_out_of_band(bool possible)
+{
+    int other[5], fd;
+    for (unsigned i = 0; i < 5 && has_out_of_band(); i++) {
+        struct raw raw;
+        if ((fd = lingering(&other[i])) < 0)
+            return;
+        raw_connect(&raw, d.socket);
+        if (i < 2) {
+            send_lingering(raw.socket, " ", 1, i, fd, MSG_OOB, possible);
+        } else {
+            json_t *p = raw_call(&raw, "HandOver", NULL);
+            send_lingering(raw.fds[raw_int(p, "socket")], " ", 1, i == 3, fd, MSG_OOB, true);
+            json_decref(p);
+        }
+        if (i == 4)
+            raw_refused(&raw, "Create", "{'name':'s','size':1,'memory':'client'}",
+                        "org.varlink.service.InvalidParameter", "memory");
+        assert_no_delay();
+        raw_close_fds(&raw);
+        raw_close(&raw);
+        assert_no_delay();
+        close(other[i]);
+    }
+}
+
 START_TEST(the_kernel_refuses_descriptors)
 {
     int may, fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -197,6 +238,7 @@ START_TEST(the_kernel_refuses_descriptors)
     daemon_start(&d);
     send_all(possible);
     send_to_bells(possible);
+    send_out_of_band(possible);
     daemon_stop(&d);
 }
 END_TEST
@@ -208,6 +250,7 @@ START_TEST(where_it_cannot_they_are_closed_off_the_loop)
     unsigned before = process_descriptors(d.pid);
     send_all(true);
     send_to_bells(true);
+    send_out_of_band(true);
     AWAIT(process_descriptors(d.pid) == before);
     daemon_stop(&d);
 }
@@ -228,7 +271,7 @@ START_TEST(a_watch_takes_nothing)
     raw_do(&raw, "Watch", parameters);
     ck_assert_uint_eq(raw.n_fds, 1);
     int watch = raw.fds[0];
-    ck_assert(!send_descriptor(watch, "", 1, watch));
+    ck_assert(!send_descriptor(watch, "", 1, watch, 0));
     ck_assert_int_eq(errno, EPIPE);
     while (recv(watch, byte, sizeof byte, MSG_DONTWAIT) > 0)
         continue;
