@@ -5,6 +5,7 @@
 
 #include "common/base/util.h"
 #include "daemon/base/task.h"
+#include "daemon/clients/reply.h"
 #include "daemon/rights/quota.h"
 
 /* The longest message that the loop reads itself. That takes 0.1 ms at most; the way to a thread
@@ -61,6 +62,18 @@ static void on_read(struct task *task)
         digest_free(d);
 }
 
+/* Charges the user for the bytes after the request, although the connection receives no others now.
+ * If that is too much, refuses them and closes the connection. */
+static void charge_rest(struct connection *c)
+{
+    struct quota_excess excess;
+    struct answer answer = {0};
+    if (connection_charge(c, &c->in_charged, c->in.capacity, &excess)) {
+        reply_refuse_buffer(c, &answer, &excess);
+        connection_refuse(c, &answer);
+    }
+}
+
 bool digest_start(struct connection *connection, const char *text, size_t n)
 {
     struct connection *c = connection;
@@ -84,13 +97,14 @@ bool digest_start(struct connection *connection, const char *text, size_t n)
         .text = text,
         .n = n,
     };
-    c->in_charged = 0; /* what is left in c->in is charged when more is received */
+    c->in_charged = 0;
     c->digest = d;
     c->answering = true;
     c->oneway = false;
     task_add(&d->task);
     if (c->events->expect)
         c->events->expect(c, n);
+    charge_rest(c);
     return true;
 }
 

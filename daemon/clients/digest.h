@@ -14,7 +14,8 @@
 #include "daemon/clients/connection.h"
 
 /* Hands a request to a thread: the n bytes of text that frame_next() has just returned. Returns
- * true if it did; connection_digested() is called later. Returns false if the loop must read the
+ * true if it did; connection_digested() is called later. Charges the user for the bytes after the
+ * request, and closes the connection if that is too much. Returns false if the loop must read the
  * request itself, because it is short, nobody pays for the connection, or memory is short. */
 bool digest_start(struct connection *connection, const char *text, size_t n);
 

@@ -104,6 +104,93 @@ START_TEST(client_leaves)
 }
 END_TEST
 
+/* Sends a long request and, in the same buffer, n bytes of the next one. */
+static void send_with_rest(struct guest *g, size_t n)
+{
+    size_t bytes;
+    char *text = long_call("{'method':'a.b'}", 20000, &bytes);
+    text = realloc(text, bytes + n);
+    memset(text + bytes, ' ', n);
+    ck_assert_int_eq(write(g->fd, text, bytes + n), (ssize_t)(bytes + n));
+    free(text);
+}
+
+/* The bytes that follow a long request are charged, although nothing more comes. */
+START_TEST(what_follows_is_charged)
+{
+    struct quota_user *u;
+    struct guest *g = begin_paid(count, &u);
+    send_with_rest(g, 12000);
+    run_until_read(g);
+    ck_assert_uint_ge(u->used[QUOTA_BUFFERS], 32000 + 12000);
+    assert_numbered(g, 0);
+    int64_t deadline = now_ns() + HOUSE_WAIT_NS;
+    while (u->used[QUOTA_BUFFERS] != 12000 && now_ns() < deadline)
+        house_run(&house);
+    ck_assert_uint_eq(u->used[QUOTA_BUFFERS], 12000);
+    house_leave(g);
+    run_until_closed(g);
+    run_until_free(u);
+    house_close(&house);
+}
+END_TEST
+
+START_TEST(too_much_that_follows_ends_the_connection)
+{
+    struct quota_user *u;
+    struct quota_excess excess;
+    struct guest *g = begin_paid(count, &u);
+    const uint64_t others = LIMIT_BUFFERS_BYTES - 40000;
+    ck_assert_int_eq(
+        quota_charge(&house.state.quota, 1000, false, QUOTA_BUFFERS, others, &u, &excess), 0);
+    hush();
+    send_with_rest(g, 12000);
+    unit_assert_holds(house_receive(g), "io.shmview.QuotaExceeded");
+    house_expect_end(g);
+    int64_t deadline = now_ns() + HOUSE_WAIT_NS;
+    while (u->used[QUOTA_BUFFERS] > others && now_ns() < deadline)
+        house_run(&house);
+    ck_assert_uint_eq(u->used[QUOTA_BUFFERS], others);
+    ck_assert_uint_eq(n_calls, 0);
+    house_close(&house);
+}
+END_TEST
+
+static unsigned n_expected;
+
+static void expect(struct connection *c, size_t n)
+{
+    (void)c;
+    (void)n;
+    n_expected++;
+}
+
+/* A thread also reads a long request that was received with the one before. */
+START_TEST(both_of_two_are_read_by_threads)
+{
+    static const struct connection_events events = {.call = house_on_call,
+                                                    .expect = expect,
+                                                    .closed = house_on_closed,
+                                                    .again = house_on_again};
+    struct quota_user *u;
+    struct guest *g = begin_paid(count, &u);
+    size_t first, second;
+    char *text = long_call("{'method':'a.b'}", 20000, &first);
+    char *next = long_call("{'method':'a.b'}", 10000, &second);
+    g->connection->events = &events;
+    text = realloc(text, first + second);
+    memcpy(text + first, next, second);
+    ck_assert_int_eq(write(g->fd, text, first + second), (ssize_t)(first + second));
+    assert_numbered(g, 0);
+    assert_numbered(g, 1);
+    ck_assert_uint_eq(n_expected, 2);
+    run_until_free(u);
+    free(next);
+    free(text);
+    house_close(&house);
+}
+END_TEST
+
 static unsigned n_stray;
 
 static void *prepare(const struct wire_call *call)
@@ -177,5 +264,7 @@ START_TEST(every_allocation_fails)
 END_TEST
 
 UNIT_MAIN("digest", UNIT_TEST(order_is_kept), UNIT_TEST(garbage_ends_the_connection),
-          UNIT_TEST(client_leaves), UNIT_TEST(prepared_goes_somewhere),
+          UNIT_TEST(client_leaves), UNIT_TEST(what_follows_is_charged),
+          UNIT_TEST(too_much_that_follows_ends_the_connection),
+          UNIT_TEST(both_of_two_are_read_by_threads), UNIT_TEST(prepared_goes_somewhere),
           UNIT_TEST(every_allocation_fails))
