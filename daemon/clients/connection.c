@@ -130,9 +130,8 @@ void connection_lose(struct connection *connection)
     uv_poll_stop(&c->socket_poll); /* the end would be reported again and again */
     stop_process_poll(c);
     reply_drop(c);
-    if (c->answering && !c->oneway) {
+    if (c->answering && !c->oneway && !c->digest) { /* a request that a thread reads is done */
         c->answering = false;
-        digest_cancel(c);
         if (c->events->cancel)
             c->events->cancel(c);
     }
@@ -346,11 +345,11 @@ static bool await_more(struct connection *c)
     return false;
 }
 
-/* Whether a client that has gone only waits for its turn, and has not waited for long. */
+/* Whether a client that has gone only waits for its turn or a thread, and not for long yet. */
 static bool may_finish(const struct connection *c)
 {
     const int64_t linger_ns = CONNECTION_LINGER_MS * INT64_C(1000000);
-    return c->events->lingers && c->turn.waits &&
+    return c->events->lingers && (c->turn.waits || c->digest) &&
            c->gone_until_ns - now_ns() > LIMIT_LAST_REQUESTS_NS - linger_ns;
 }
 
@@ -464,8 +463,10 @@ static void on_socket(uv_poll_t *poll, int status, int events)
 {
     struct connection *c = poll->data;
     if (slice_is_late()) {
-        if (status < 0) /* libuv has stopped the poll */
-            c->watched = 0, watch(c);
+        if (status < 0) { /* libuv has stopped the poll */
+            c->watched = 0;
+            watch(c);
+        }
         return;
     }
     if (status == 0 && events & UV_READABLE) { /* what a client sent before it hung up is first */

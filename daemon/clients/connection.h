@@ -63,7 +63,8 @@ struct answer {
     bool pending;        /* comes later, by connection_answer() */
 };
 
-/* How long a client that has gone keeps its attachments while its last requests wait for a turn. */
+/* How long a client that has gone keeps its attachments while its last requests wait for a turn, or
+ * for a thread that reads one. */
 #define CONNECTION_LINGER_MS 40
 
 /* Functions of the owner, which a connection calls. */
@@ -99,8 +100,9 @@ struct connection_events {
      * that its locks do not wait too. Called again whenever the requests wait again. May be NULL.
      */
     void (*gone)(struct connection *connection);
-    /* Like gone(), but the turn may come before CONNECTION_LINGER_MS have passed: the owner calls
-     * connection_end() soon, unless the connection is closed by then. NULL: gone() is called. */
+    /* Like gone(), but the turn or the thread may come before CONNECTION_LINGER_MS have passed: the
+     * owner calls connection_end() soon, unless the connection is closed by then. NULL: gone() is
+     * called. */
     void (*lingers)(struct connection *connection);
     /* The socket takes nothing of a reply with descriptors: charges the payer for one connection
      * more, because the reply would keep up to as many descriptors. Returns whether the payer may

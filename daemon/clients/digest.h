@@ -6,8 +6,9 @@
  * thread
  *        \-> digest_cancel(), at any of these up to digest_take()
  *
- * Meanwhile the connection is `answering`: it takes no other request, so that their order is kept.
- * All functions run on the loop. */
+ * Until connection_digested() the connection is `answering`: it takes no other request, so that
+ * their order is kept. If the client hangs up, the request is done nevertheless, and nobody gets
+ * the reply. All functions run on the loop. */
 #ifndef DAEMON_DIGEST_H
 #define DAEMON_DIGEST_H
 

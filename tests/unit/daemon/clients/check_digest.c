@@ -80,8 +80,8 @@ START_TEST(garbage_ends_the_connection)
 }
 END_TEST
 
-/* The client hangs up while the thread reads, or before it does, or after it. The requests that it
- * sent before the long one are done; nothing stays. */
+/* The client hangs up while the thread reads, or before it does, or after it. All requests that it
+ * sent are done; nothing stays. */
 START_TEST(client_leaves)
 {
     for (unsigned i = 0; i < 20; i++) {
@@ -91,16 +91,61 @@ START_TEST(client_leaves)
         char *text = long_call("{'method':'a.b'}", 250000, &n);
         send_pings(g, 1);
         house_send_bytes(g, text, n);
+        send_pings(g, 1);
         run_until_read(g);
         for (unsigned k = 0; k < i; k++)
             house_run(&house);
         house_leave(g);
         run_until_closed(g);
-        ck_assert_uint_ge(n_calls, 1);
+        ck_assert_uint_eq(n_calls, 3);
         run_until_free(u);
         free(text);
         house_close(&house);
     }
+}
+END_TEST
+
+static unsigned n_lingers, n_gone;
+
+static void note_lingers(struct connection *c)
+{
+    (void)c;
+    n_lingers++;
+}
+
+static void note_gone(struct connection *c)
+{
+    (void)c;
+    n_gone++;
+}
+
+/* The attachments of a client that has gone wait for the thread, but not for long. */
+START_TEST(attachments_end_while_a_thread_reads)
+{
+    static const struct connection_events events = {.call = house_on_call,
+                                                    .closed = house_on_closed,
+                                                    .again = house_on_again,
+                                                    .gone = note_gone,
+                                                    .lingers = note_lingers};
+    struct quota_user *u;
+    struct guest *g = begin_paid(count, &u);
+    size_t n;
+    char *text = long_call("{'method':'a.b'}", 250000, &n);
+    g->connection->events = &events;
+    house_send_bytes(g, text, n);
+    run_until_read(g);
+    connection_end(g->connection);
+    ck_assert_uint_eq(n_lingers, 1);
+    ck_assert_uint_eq(n_gone, 0);
+    g->connection->gone_until_ns -= CONNECTION_LINGER_MS * INT64_C(1000000);
+    connection_end(g->connection);
+    ck_assert_uint_eq(n_lingers, 1);
+    ck_assert_uint_eq(n_gone, 1);
+    run_until_closed(g);
+    ck_assert_uint_eq(n_calls, 1);
+    run_until_free(u);
+    free(text);
+    house_close(&house);
 }
 END_TEST
 
@@ -264,7 +309,7 @@ START_TEST(every_allocation_fails)
 END_TEST
 
 UNIT_MAIN("digest", UNIT_TEST(order_is_kept), UNIT_TEST(garbage_ends_the_connection),
-          UNIT_TEST(client_leaves), UNIT_TEST(what_follows_is_charged),
-          UNIT_TEST(too_much_that_follows_ends_the_connection),
+          UNIT_TEST(client_leaves), UNIT_TEST(attachments_end_while_a_thread_reads),
+          UNIT_TEST(what_follows_is_charged), UNIT_TEST(too_much_that_follows_ends_the_connection),
           UNIT_TEST(both_of_two_are_read_by_threads), UNIT_TEST(prepared_goes_somewhere),
           UNIT_TEST(every_allocation_fails))
