@@ -32,7 +32,8 @@
 #include "daemon/segments/segment_repair.h"
 #include "daemon/segments/use.h"
 
-/* A client holds a socket, a pidfd and a bell. A reply, which may have to be kept, has no more. */
+/* A client holds a socket, a pidfd and a bell. A reply, which may have to be kept, has at most
+ * as many. */
 #define DESCRIPTORS_PER_CONNECTION 3
 #define READY_DESCRIPTORS          512   /* at most, of objects that are made ahead */
 #define DESCRIPTORS_OF_OURS        64    /* libuv, objects being made or freed */

@@ -47,7 +47,7 @@ int collective_block(const struct shmview_mpi *job, const struct shmview_view *v
 int collective_begin(struct shmview_mpi *job, struct collective *c, int status);
 /* All members of the node come together, with the status of each. Returns the first error. */
 int collective_gather(struct shmview_mpi *job, struct collective *c, int status);
-/* The same for all members of all nodes. */
+/* The members of all nodes come together, likewise. */
 int collective_agree(struct shmview_mpi *job, struct collective *c, int status);
 int collective_end(struct shmview_mpi *job, struct collective *c, int status);
 

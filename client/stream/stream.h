@@ -187,8 +187,8 @@ static inline void claim_release(_Atomic uint32_t *claim)
 
 /* --- open.c -------------------------------------------------------------- */
 
-/* Whether reader and writer belong to this process. Those of an ancestor must not be used, because
- * a claim that one of its threads had is never released here. */
+/* Whether reader and writer belong to this process. Those of an ancestor must not be used: if
+ * one of its threads had a claim at the fork, nobody releases it here. */
 static inline bool stream_is_own(const struct shmview_stream *s)
 {
     return atomic_load_explicit(&s->epoch, memory_order_acquire) == process_epoch();

@@ -30,7 +30,7 @@ int64_t slice_end(int64_t ns);
 
 /* Whether an event should wait for the next turn, because this one has taken its time. The caller
  * may just ignore an event of a descriptor, because the loop then reports it again. That does not
- * hold for an error (status < 0), after which libuv polls the descriptor no more. The first few
+ * hold for an error (status < 0), after which libuv stops polling the descriptor. The first few
  * events of a turn need not wait, and cost no look at the clock. */
 bool slice_is_late(void);
 

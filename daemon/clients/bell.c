@@ -203,8 +203,8 @@ void bell_close(struct bell *bell)
 }
 
 /* Makes a bell and closes the old one. After an error the old one remains; if descriptors can come
- * there, it takes no more rings. The rings that are dropped then count, because the caller rings
- * for all segments. Returns the client's end, or -errno. */
+ * there, it is shut down and its last rings are dropped, which costs nothing because the caller
+ * rings for all segments. Returns the client's end, or -errno. */
 static int open_bell(struct turns *turns, struct connection *connection)
 {
     int ends[2], queue = QUEUE_BYTES;

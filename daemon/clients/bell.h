@@ -12,9 +12,10 @@
  * makes up for that (see MANY_RINGS in bell.c). Rings stay in the queue while the daemon is
  * stopped.
  *
- * The kernel refuses descriptors that the client sends here (stray.h). On older kernels the bell
- * takes no more rings after one with descriptors, and its client gets no other bell: thus there is
- * at most one bell with descriptors for each connection that its user is charged for. */
+ * The kernel refuses descriptors that the client sends here (stray.h). On older kernels a
+ * message with descriptors is the last one that the bell takes, and its client gets no other bell:
+ * thus there is at most one bell with descriptors for each connection that its user is charged for.
+ */
 #ifndef DAEMON_BELL_H
 #define DAEMON_BELL_H
 

@@ -210,8 +210,8 @@ int shmview_frame_view_at(const struct shmview_frame *frame, size_t i,
  * Returns 0 on success. Returns -SHMVIEW_ERR_TIMED_OUT after the deadline (the text names the
  * processes that are in the way, and for how long), _READ_ONLY without SHMVIEW_WRITE, _BUSY if the
  * stream has one writer and that is another living process (the text names it; the call waits for
- * up to 0.2 s, because that one may have been killed a moment ago), _INVALID at another stage than
- * 0, _LOST, _INTERRUPTED, or what a forked child may get.
+ * up to 0.2 s, because that process may have been killed a moment ago), _INVALID at another stage
+ * than 0, _LOST, _INTERRUPTED, or what a forked child may get.
  *
  * The text has two bounds of how long a reader has held a frame, because readers do not read a
  * clock when they take one:

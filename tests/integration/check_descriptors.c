@@ -222,8 +222,8 @@ static bool attach_unread(struct raw *raw, unsigned n_pings)
 }
 
 /* Each unread reply that keeps descriptors counts as a connection. So half as many clients that
- * leave one unread use up what one user can have, and a client has no more than three descriptors
- * for each connection that is counted. */
+ * leave one unread use up what one user can have, and a client has at most three descriptors for
+ * each connection that is counted. */
 START_TEST(unread_replies_count_as_connections)
 {
     struct raw first;

@@ -44,6 +44,7 @@ struct house {
     struct guest guests[HOUSE_GUESTS];
     unsigned n_guests;
     unsigned n_turns; /* how often a connection asked for another turn */
+    unsigned n_lingers, n_gone;
     TAILQ_HEAD(house_waiting, connection) waiting;
     /* replaces methods_call() if set */
     void (*call)(struct connection *, const struct wire_call *, struct answer *);
@@ -82,6 +83,16 @@ static inline void house_on_closed(struct connection *c)
     if (c->turn.waits)
         TAILQ_REMOVE(&house->waiting, c, waiting);
     house_guest(house, c)->connection = NULL;
+}
+
+static inline void house_on_lingers(struct connection *c)
+{
+    ((struct house *)c->owner)->n_lingers++;
+}
+
+static inline void house_on_gone(struct connection *c)
+{
+    ((struct house *)c->owner)->n_gone++;
 }
 
 static inline void house_on_again(struct connection *c)

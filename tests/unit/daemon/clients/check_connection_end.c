@@ -152,26 +152,12 @@ END_TEST
 
 /* --- Last requests that wait for a turn ---------------------------------- */
 
-static unsigned n_lingers, n_gone;
-
 static bool refuse_turn(struct connection *c)
 {
     if (!c->turn.waits)
         TAILQ_INSERT_TAIL(&house.waiting, c, waiting);
     c->turn.waits = true;
     return false;
-}
-
-static void note_lingers(struct connection *c)
-{
-    (void)c;
-    n_lingers++;
-}
-
-static void note_gone(struct connection *c)
-{
-    (void)c;
-    n_gone++;
 }
 
 /* Its attachments end after CONNECTION_LINGER_MS, whether or not it gets a turn. */
@@ -181,8 +167,8 @@ START_TEST(gone_while_a_turn_does_not_come)
                                                     .closed = house_on_closed,
                                                     .begin = refuse_turn,
                                                     .again = house_on_again,
-                                                    .gone = note_gone,
-                                                    .lingers = note_lingers};
+                                                    .gone = house_on_gone,
+                                                    .lingers = house_on_lingers};
     int ends[2];
     begin(count);
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
@@ -195,12 +181,12 @@ START_TEST(gone_while_a_turn_does_not_come)
     ck_assert(g->connection->turn.waits);
     connection_end(g->connection);
     connection_end(g->connection);
-    ck_assert_uint_eq(n_lingers, 2);
-    ck_assert_uint_eq(n_gone, 0);
+    ck_assert_uint_eq(house.n_lingers, 2);
+    ck_assert_uint_eq(house.n_gone, 0);
     g->connection->gone_until_ns -= CONNECTION_LINGER_MS * INT64_C(1000000);
     connection_end(g->connection);
-    ck_assert_uint_eq(n_lingers, 2);
-    ck_assert_uint_eq(n_gone, 1);
+    ck_assert_uint_eq(house.n_lingers, 2);
+    ck_assert_uint_eq(house.n_gone, 1);
     connection_close(g->connection);
     house_close(&house);
 }

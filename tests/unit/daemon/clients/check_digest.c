@@ -105,28 +105,14 @@ START_TEST(client_leaves)
 }
 END_TEST
 
-static unsigned n_lingers, n_gone;
-
-static void note_lingers(struct connection *c)
-{
-    (void)c;
-    n_lingers++;
-}
-
-static void note_gone(struct connection *c)
-{
-    (void)c;
-    n_gone++;
-}
-
 /* The attachments of a client that has gone wait for the thread, but not for long. */
 START_TEST(attachments_end_while_a_thread_reads)
 {
     static const struct connection_events events = {.call = house_on_call,
                                                     .closed = house_on_closed,
                                                     .again = house_on_again,
-                                                    .gone = note_gone,
-                                                    .lingers = note_lingers};
+                                                    .gone = house_on_gone,
+                                                    .lingers = house_on_lingers};
     struct quota_user *u;
     struct guest *g = begin_paid(count, &u);
     size_t n;
@@ -135,12 +121,12 @@ START_TEST(attachments_end_while_a_thread_reads)
     house_send_bytes(g, text, n);
     run_until_read(g);
     connection_end(g->connection);
-    ck_assert_uint_eq(n_lingers, 1);
-    ck_assert_uint_eq(n_gone, 0);
+    ck_assert_uint_eq(house.n_lingers, 1);
+    ck_assert_uint_eq(house.n_gone, 0);
     g->connection->gone_until_ns -= CONNECTION_LINGER_MS * INT64_C(1000000);
     connection_end(g->connection);
-    ck_assert_uint_eq(n_lingers, 1);
-    ck_assert_uint_eq(n_gone, 1);
+    ck_assert_uint_eq(house.n_lingers, 1);
+    ck_assert_uint_eq(house.n_gone, 1);
     run_until_closed(g);
     ck_assert_uint_eq(n_calls, 1);
     run_until_free(u);
