@@ -86,14 +86,16 @@ struct sealed_room sealed_room(void)
 }
 
 /* Makes the descriptor of another description of the same memory. A client of the daemon's own user
- * may have changed the mode; then the mode is restored. O_NONBLOCK: otherwise a lease of the owner
- * (fcntl F_SETLEASE) would let open() wait for 45 s. Returns the descriptor, or -errno. */
-static int reopen(int fd, int flags)
+ * may have changed the mode; then the mode is restored. The mode of a foreign object stays:
+ * fchmod() would fail, but first wait for the lock of the inode (object_write.h). O_NONBLOCK:
+ * otherwise a lease of the owner (fcntl F_SETLEASE) would let open() wait for 45 s. Returns the
+ * descriptor, or -errno. */
+static int reopen(int fd, int flags, bool is_foreign)
 {
     char path[40];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     int again = open(path, flags | O_CLOEXEC | O_NONBLOCK);
-    if (again < 0 && errno == EACCES && fchmod(fd, 0600) == 0)
+    if (again < 0 && errno == EACCES && !is_foreign && fchmod(fd, 0600) == 0)
         again = open(path, flags | O_CLOEXEC | O_NONBLOCK);
     return again < 0 ? -errno : again;
 }
@@ -102,7 +104,7 @@ static int reopen(int fd, int flags)
  * written only through the description that this user has passed to the daemon. */
 static int open_for_client(const struct sealed *s, int flags)
 {
-    int fd = reopen(s->fd, flags);
+    int fd = reopen(s->fd, flags, s->is_foreign);
     if (fd >= 0 || !s->is_foreign || flags != O_RDWR)
         return fd;
     fd = fcntl(s->fd, F_DUPFD_CLOEXEC, 0);
@@ -229,7 +231,7 @@ static int complete(int new_fd, uint64_t bytes, int seals, struct stat *ret_st)
     if (fchmod(fd, 0600) || ftruncate(fd, (off_t)bytes) || fcntl(fd, F_ADD_SEALS, seals) ||
         sealed_mark(fd, &st))
         return -errno;
-    CLEANUP_FD int own = reopen(fd, O_RDWR);
+    CLEANUP_FD int own = reopen(fd, O_RDWR, false);
     if (own < 0)
         return own;
     int r = keep(fd, &st, false, false);

@@ -10,6 +10,7 @@
 
 #include "common/base/util.h"
 #include "daemon/base/log.h"
+#include "daemon/memory/object_write.h"
 #include "daemon/requests/creation.h"
 #include "daemon/requests/state.h"
 #include "daemon/segments/charge.h"
@@ -87,19 +88,13 @@ static bool is_unfinished(const struct shmview_stream_header *has,
     return memcmp(has, &none, sizeof none) == 0 || memcmp(has, &begun, sizeof begun) == 0;
 }
 
-static int write_at(int fd, const void *bytes, size_t n, off_t at)
-{
-    ssize_t r = pwrite(fd, bytes, n, at);
-    return r < 0 ? -errno : (size_t)r == n ? 0 : -EIO;
-}
-
 /* Writes the first bytes of a stream, and its magic number last, because with that number clients
  * believe the rest. */
 static int write_header(int fd, const struct shmview_stream_header *plan)
 {
     const size_t first = sizeof plan->magic;
-    int r = write_at(fd, (const char *)plan + first, sizeof *plan - first, (off_t)first);
-    return r ? r : write_at(fd, &plan->magic, sizeof plan->magic, 0);
+    int r = object_write(fd, (const char *)plan + first, sizeof *plan - first, first);
+    return r ? r : object_write(fd, &plan->magic, sizeof plan->magic, 0);
 }
 
 /* Makes a stream of the segment, unless it is one. Logs errors and differences. */

@@ -7,11 +7,12 @@
  * the index of a layout that another client has defined. */
 #include <errno.h>
 #include <fcntl.h>
-#include <unistd.h>
 
 #include "common/base/layout_hash.h"
 #include "common/base/util.h"
+#include "daemon/memory/object_write.h"
 #include "daemon/segments/segment.h"
+#include "daemon/segments/segment_repair.h"
 #include "daemon/segments/use.h"
 
 _Static_assert(LIMIT_LAYOUTS == SHMVIEW_LAYOUTS_MAX, "an entry for each layout");
@@ -23,21 +24,17 @@ _Static_assert(LIMIT_LAYOUTS == SHMVIEW_LAYOUTS_MAX, "an entry for each layout")
 static int write_table(const struct segment *segment, size_t from, size_t n)
 {
     uint64_t table[LIMIT_LAYOUTS] = {0};
-    const size_t bytes = n * sizeof *table;
     struct object object;
     if (!segment->inodes[CONTROL])
         return 0; /* without a lock there is no phase, so nobody looks for layouts */
-    /* A client that shares the open file description of an open descriptor could set O_APPEND in
-     * it. This write would then go to the end. */
     segment_object(segment, CONTROL, &object);
     CLEANUP_FD int fd = object_open(&object, O_RDWR);
     if (fd < 0)
         return fd;
     for (size_t i = from; i < segment->layouts.n; i++)
         table[i] = layout_hash(segment->layouts.list[i].name);
-    ssize_t r = pwrite(fd, table + from, bytes,
-                       (off_t)(offsetof(struct shmview_control, layouts) + from * sizeof *table));
-    return r < 0 ? -errno : (size_t)r == bytes ? 0 : -EIO;
+    return object_write(fd, table + from, n * sizeof *table,
+                        offsetof(struct shmview_control, layouts) + from * sizeof *table);
 }
 
 int segment_publish_layouts(const struct segment *segment)
@@ -55,6 +52,8 @@ int segment_add_layout(struct segment *segment, const char *name, const char *te
      * overwrites it. In the other order, a record would have to be deleted again if the table could
      * not be written. */
     int r = write_table(segment, (size_t)index, 1);
+    if (r == -EIO && segment_repair(segment) == 0) /* a client has truncated the object */
+        r = write_table(segment, (size_t)index, 1);
     if (r == 0)
         r = store_put_layout(segment->home->store, segment->id, (uint32_t)index, text);
     if (r == 0)

@@ -14,6 +14,7 @@
 #include "daemon/base/log.h"
 #include "daemon/base/slice.h"
 #include "daemon/memory/discard.h"
+#include "daemon/memory/object_write.h"
 #include "daemon/segments/attachment.h"
 
 #define LARGE_BYTES     ((uint64_t)1 << 20) /* a thread commits or frees this and more */
@@ -164,12 +165,6 @@ static int resize(struct segment *segment, enum segment_part part, const struct 
     return 0;
 }
 
-static int write_at(int fd, const void *bytes, size_t n, size_t at)
-{
-    ssize_t r = pwrite(fd, bytes, n, (off_t)at);
-    return r < 0 ? -errno : (size_t)r == n ? 0 : -EIO;
-}
-
 /* Makes a damaged control object usable: writes its table of layouts and its header again, and
  * wakes all waiters. Bytes that a client cut off are zeros by now.
  *
@@ -192,12 +187,12 @@ static int rebuild_lock(struct segment *segment)
         return fd;
     int r = pread(fd, &is, sizeof is, offsetof(struct shmview_control, inside)) < 0 ? -errno : 0;
     if (r == 0 && !(is & SHMVIEW_LOCK_OWNER))
-        r = write_at(fd, &inside, sizeof inside, offsetof(struct shmview_control, inside));
+        r = object_write(fd, &inside, sizeof inside, offsetof(struct shmview_control, inside));
     if (r == 0)
         r = segment_publish_layouts(segment);
     segment_control_header(segment, &c);
     if (r == 0)
-        r = write_at(fd, &c, offsetof(struct shmview_control, pad0), 0);
+        r = object_write(fd, &c, offsetof(struct shmview_control, pad0), 0);
     if (r == 0)
         segment_announce(segment);
     return r;
@@ -226,10 +221,11 @@ static int repair(struct segment *segment, enum segment_part part)
     return r ? r : s;
 }
 
+/* The control object comes first, because a repair of the data writes to it. */
 int segment_repair(struct segment *segment)
 {
-    int r = segment->inodes[DATA] ? repair(segment, DATA) : 0;
-    int s = segment->inodes[CONTROL] ? repair(segment, CONTROL) : 0;
+    int r = segment->inodes[CONTROL] ? repair(segment, CONTROL) : 0;
+    int s = segment->inodes[DATA] ? repair(segment, DATA) : 0;
     return r ? r : s;
 }
 

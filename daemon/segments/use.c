@@ -22,6 +22,7 @@
 
 #include "common/base/util.h"
 #include "daemon/memory/discard.h"
+#include "daemon/memory/object_write.h"
 #include "daemon/segments/segment_repair.h"
 
 #define CONTROL_BYTES_STEP 4096
@@ -235,20 +236,19 @@ static int back_slot(struct segment *segment, int control, uint32_t slot)
     uint32_t bytes = segment_control_bytes(slot + 1);
     if (bytes <= segment->control_bytes)
         return 0;
-    int r = object_grow(control, segment->control_bytes, bytes);
+    int r = segment->sealed ? object_populate(control, segment->control_bytes, bytes)
+                            : object_grow(control, segment->control_bytes, bytes);
     if (r == 0)
         segment->control_bytes = bytes;
     return r;
 }
 
-/* Stores 0 in one word of a client's slot. control is of a description that no client has, because
- * one could set O_APPEND in it. Returns 0 or -errno. */
+/* Stores 0 in one word of a client's slot. Returns 0 or -errno. */
 static int clear_word(int control, uint32_t slot, size_t offset)
 {
     uint32_t none = 0;
     offset += sizeof(struct shmview_control) + slot * sizeof(struct shmview_slot);
-    ssize_t n = pwrite(control, &none, sizeof none, (off_t)offset);
-    return n < 0 ? -errno : n == sizeof none ? 0 : -EIO;
+    return object_write(control, &none, sizeof none, offset);
 }
 
 /* Clears the count of readers and the reader of a stream in a slot when its generations wrap,
@@ -276,9 +276,11 @@ static int open_lock(struct segment *segment, struct segment_grip *ret)
     int control = ret->fds[CONTROL] = use_open(segment->use, CONTROL_WRITE);
     int r = control < 0 ? control : (ret->fds[LIVENESS] = use_open(segment->use, LIVENESS_READ));
     if (r >= 0)
-        r = know_slots(segment);
+        r = use_map(segment->use); /* a repair wakes the waiters there */
     if (r == 0)
         r = segment_repair(segment);
+    if (r == 0)
+        r = know_slots(segment);
     if (r)
         return r;
     uint32_t slot, generation;

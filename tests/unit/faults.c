@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <jansson.h>
@@ -144,6 +145,10 @@ FAULT(FAULTS_SYSTEM, ssize_t, -1, sendmsg, (int fd, const struct msghdr *msg, in
       (fd, msg, flags))
 FAULT(FAULTS_SYSTEM, ssize_t, -1, pwrite, (int fd, const void *p, size_t n, off_t at),
       (fd, p, n, at))
+FAULT(FAULTS_SYSTEM, ssize_t, -1, process_vm_writev,
+      (pid_t pid, const struct iovec *from, unsigned long n_from, const struct iovec *to,
+       unsigned long n_to, unsigned long flags),
+      (pid, from, n_from, to, n_to, flags))
 FAULT(FAULTS_SYSTEM, ssize_t, -1, pread, (int fd, void *p, size_t n, off_t at), (fd, p, n, at))
 FAULT(FAULTS_SYSTEM, pid_t, -1, fork, (void), ())
 FAULT(FAULTS_SYSTEM, void *, MAP_FAILED, mmap,

@@ -135,7 +135,7 @@ START_TEST(the_table_in_the_control_object)
     struct segment_grip a = attach(s, SHMVIEW_WRITE);
     ck_assert_int_eq(add(s, "a", views, 2), 1);
     ck_assert_uint_eq(c->layouts[1], UINT64_C(0xaf63dc4c8601ec8c));
-    faults_begin_call("pwrite", 1, EIO, false);
+    faults_begin_call("process_vm_writev", 1, EIO, true);
     ck_assert_int_eq(add(s, "b", views, 2), -EIO);
     ck_assert(faults_end());
     ck_assert_uint_eq(s->layouts.n, 2);

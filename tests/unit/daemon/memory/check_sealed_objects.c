@@ -328,6 +328,9 @@ START_TEST(memory_of_another_user)
     int writer = sealed_open(foreign.st_ino, O_RDWR);
     ck_assert_int_eq(sealed_open(foreign.st_ino, O_RDONLY), -EACCES);
     ck_assert(faults_end());
+    struct stat st;
+    ck_assert_int_eq(fstat(foreign_fd, &st), 0);
+    ck_assert_uint_eq(st.st_mode, S_IFREG | 0644); /* fchmod() could wait for the owner */
     ck_assert_int_ge(writer, 0);
     ck_assert(share_a_description(foreign_fd, writer));
     close(writer);

@@ -114,6 +114,22 @@ START_TEST(cut_and_enlarged)
 }
 END_TEST
 
+/* The table of layouts is part of the control object. */
+START_TEST(a_layout_after_a_truncation)
+{
+    static const char text[] = "{\"name\":\"none\",\"views\":[]}";
+    struct sizes sizes;
+    struct segment *s = begin(100, &sizes);
+    resize(s, CONTROL, 0);
+    ck_assert_int_eq(segment_add_layout(s, "none", text, sizeof text), 0);
+    is_repaired(s, &sizes);
+    struct shmview_control *c = look(s, CONTROL, sizeof *c);
+    ck_assert_uint_ne(c->layouts[0], 0);
+    munmap(c, sizeof *c);
+    segment_free(s);
+}
+END_TEST
+
 /* A client that is inside clears the word itself when it leaves. */
 START_TEST(a_client_is_inside)
 {
@@ -168,7 +184,7 @@ START_TEST(the_lock_cannot_be_written)
         struct sizes sizes;
         struct segment *s = begin(100, &sizes);
         resize(s, CONTROL, 0);
-        faults_begin_call("pwrite", n, EIO, false);
+        faults_begin_call("process_vm_writev", n, EIO, false);
         int r = segment_repair(s);
         ck_assert(faults_end());
         ck_assert_int_eq(r, -EIO);
@@ -378,7 +394,8 @@ END_TEST
 
 UNIT_MAIN("segment_repair", UNIT_TEST(no_memory_for_lost_bytes),
           UNIT_TEST(the_lock_cannot_be_written), UNIT_TEST(sound_ones_are_left_alone),
-          UNIT_TEST(cut_and_enlarged), UNIT_TEST(a_client_is_inside), UNIT_TEST(every_call_fails),
+          UNIT_TEST(cut_and_enlarged), UNIT_TEST(a_layout_after_a_truncation),
+          UNIT_TEST(a_client_is_inside), UNIT_TEST(every_call_fails),
           UNIT_TEST(a_thread_has_one_repair_of_an_object), UNIT_TEST(each_object_has_its_own),
           UNIT_TEST(lost_again_before_the_thread_begins),
           UNIT_TEST(the_segment_is_freed_before_the_thread_begins),
