@@ -24,7 +24,6 @@ struct config *config_new(void)
     if (!c->kept)
         return config_free(c);
     c->default_mode = ACCESS_MODE_DEFAULT;
-    c->default_backing = SHMVIEW_BACKING_FILE;
     c->create.everybody = true;
     c->log_level = LOG_INFO;
     return c;

@@ -50,9 +50,10 @@ struct config_segment {
 
 struct config {
     struct quota_limits limits;
-    uint32_t default_mode;       /* of a segment whose creator names no mode */
-    int64_t default_backing;     /* enum shmview_backing; of one whose creator names none */
-    uint64_t pool_bytes;         /* of objects that are made ahead (pool.h), at most; 0: none */
+    uint32_t default_mode;   /* of a segment whose creator names no mode */
+    int64_t default_backing; /* enum shmview_backing, of one whose creator names none; 0: file */
+    bool only_sealed;        /* nobody may choose another backing; then this is the default */
+    uint64_t pool_bytes;     /* of objects that are made ahead (pool.h), at most; 0: none */
     struct config_people create; /* users who may create segments, besides administrators */
     bool has_admin_group;
     uint32_t admin_group;        /* members are administrators, as root is */

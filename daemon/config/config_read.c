@@ -35,13 +35,13 @@ static bool is_ours(struct config_reader *reader, const char *path, const struct
 {
     uid_t me = geteuid();
     if (st->st_uid != 0 && st->st_uid != me) {
-        config_reader_fault(reader, path, "belongs to uid %u: must belong to root or to uid %u",
+        config_reader_fault(reader, path, 0, "belongs to uid %u: must belong to root or to uid %u",
                             st->st_uid, me);
         return false;
     }
     mode_t bad = S_IWOTH | (me < FIRST_USER ? S_IWGRP : 0);
     if (st->st_mode & bad) {
-        config_reader_fault(reader, path, "has mode %04o: must not be writable by %s",
+        config_reader_fault(reader, path, 0, "has mode %04o: must not be writable by %s",
                             st->st_mode & 07777, bad & S_IWGRP ? "its group or others" : "others");
         return false;
     }
@@ -50,7 +50,7 @@ static bool is_ours(struct config_reader *reader, const char *path, const struct
 
 static void fault_errno(struct config_reader *reader, const char *path)
 {
-    config_reader_fault(reader, path, "%s", strerror(errno));
+    config_reader_fault(reader, path, 0, "%s", strerror(errno));
 }
 
 /* Returns the contents of fd and a NUL as a new string, or NULL after a fault. */
@@ -60,7 +60,7 @@ static char *read_text(struct config_reader *reader, const char *path, int fd, s
     size_t n = 0;
     ssize_t r = 1;
     if (!text) {
-        config_reader_fault(reader, path, "out of memory");
+        config_reader_fault(reader, path, 0, "out of memory");
         return NULL;
     }
     while (r > 0 && n <= LIMIT_CONFIG_BYTES) {
@@ -72,7 +72,7 @@ static char *read_text(struct config_reader *reader, const char *path, int fd, s
         return NULL;
     }
     if (n > LIMIT_CONFIG_BYTES) {
-        config_reader_fault(reader, path, "has more than %d bytes, which is the limit",
+        config_reader_fault(reader, path, 0, "has more than %d bytes, which is the limit",
                             LIMIT_CONFIG_BYTES);
         return NULL;
     }
@@ -96,7 +96,7 @@ static void read_file(struct config_reader *reader, const char *path, bool requi
         return;
     }
     if (!S_ISREG(st.st_mode)) {
-        config_reader_fault(reader, path, "is not a regular file");
+        config_reader_fault(reader, path, 0, "is not a regular file");
         return;
     }
     if (!is_ours(reader, path, &st))
@@ -129,7 +129,7 @@ static void read_entries(struct config_reader *reader, const char *directory,
 {
     config_path path;
     if (n > LIMIT_CONFIG_FILES) {
-        config_reader_fault(reader, directory, "has %d files, the limit is %d", n,
+        config_reader_fault(reader, directory, 0, "has %d files, the limit is %d", n,
                             LIMIT_CONFIG_FILES);
         return;
     }
@@ -137,7 +137,7 @@ static void read_entries(struct config_reader *reader, const char *directory,
         if (snprintf(path, sizeof path, "%s/%s", directory, entries[i]->d_name) < PATH_MAX)
             read_file(reader, path, true);
         else
-            config_reader_fault(reader, directory, "'%s': %s", entries[i]->d_name,
+            config_reader_fault(reader, directory, 0, "'%s': %s", entries[i]->d_name,
                                 strerror(ENAMETOOLONG));
     }
 }
@@ -152,7 +152,7 @@ static void read_directory(struct config_reader *reader, const char *path)
         return;
     }
     if (!S_ISDIR(st.st_mode)) {
-        config_reader_fault(reader, path, "is not a directory");
+        config_reader_fault(reader, path, 0, "is not a directory");
         return;
     }
     if (!is_ours(reader, path, &st))

@@ -37,11 +37,12 @@ __attribute__((format(printf, 4, 0))) static void say_at(struct config_reader *r
     say(reader, text);
 }
 
-void config_reader_fault(struct config_reader *reader, const char *file, const char *format, ...)
+void config_reader_fault(struct config_reader *reader, const char *file, unsigned line,
+                         const char *format, ...)
 {
     va_list ap;
     va_start(ap, format);
-    say_at(reader, file, 0, format, ap);
+    say_at(reader, file, line, format, ap);
     va_end(ap);
 }
 
@@ -121,6 +122,14 @@ const char *config_string(struct config_reader *reader, const json_t *value)
     if (!json_is_string(value))
         config_fault(reader, "must be a string");
     return json_string_value(value);
+}
+
+void config_read_bool(struct config_reader *reader, const json_t *value, void *at)
+{
+    if (json_is_boolean(value))
+        *(bool *)at = json_is_true(value);
+    else
+        config_fault(reader, "must be true or false");
 }
 
 void config_read_mode(struct config_reader *reader, const json_t *value, void *at)
@@ -350,6 +359,7 @@ void config_reader_add(struct config_reader *reader, const char *file, const cha
         {"admin_group", read_admin_group, 0, false},
         {"log_level", read_log_level, offsetof(struct config, log_level), false},
         {"pool", read_pool, offsetof(struct config, pool_bytes), false},
+        {"only_sealed", config_read_bool, offsetof(struct config, only_sealed), false},
         {"segments", config_read_segments, 0, false},
         {.name = NULL},
     };
@@ -363,7 +373,7 @@ void config_reader_add(struct config_reader *reader, const char *file, const cha
     /* keep both, because the configuration borrows strings from them */
     else if (!name || json_array_append(reader->config->kept, json) ||
              json_array_append(reader->config->kept, name))
-        config_reader_fault(reader, file, "out of memory");
+        config_reader_fault(reader, file, 0, "out of memory");
     else
         config_read_object(reader, json, keys, reader->config);
     json_decref(json);
@@ -377,9 +387,29 @@ static void settle_quota(struct quota_limit *quota)
         quota->burst = quota->requests_per_second;
 }
 
+/* Applies only_sealed, which may stand in another file than what it excludes. */
+static void settle_backing(struct config_reader *reader)
+{
+    struct config *config = reader->config;
+    if (!config->only_sealed)
+        return;
+    if (config->default_backing == SHMVIEW_BACKING_FILE)
+        config_reader_fault(reader, "configuration", 0,
+                            "defaults.backing is \"file\", but only_sealed is true");
+    config->default_backing = SHMVIEW_BACKING_SEALED;
+    for (size_t i = 0; i < config->n_segments; i++) {
+        const struct config_segment *s = &config->segments[i];
+        if (s->backing == SHMVIEW_BACKING_FILE)
+            config_reader_fault(reader, s->file, s->line,
+                                "the backing of segment '%s' is \"file\", but only_sealed is true",
+                                s->name);
+    }
+}
+
 struct config *config_reader_end(struct config_reader *reader)
 {
     config_settle_segments(reader);
+    settle_backing(reader);
     settle_quota(&reader->config->limits.user);
     settle_quota(&reader->config->limits.total);
     if (reader->n_errors > LIMIT_CONFIG_ERRORS) {

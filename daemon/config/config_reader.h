@@ -44,9 +44,10 @@ int config_reader_begin(struct config_reader *reader, config_lookup *lookup, uin
 void config_reader_add(struct config_reader *reader, const char *file, const char *text,
                        size_t bytes);
 
-/* Reports an error of a file as a whole. */
-__attribute__((format(printf, 3, 4))) void
-config_reader_fault(struct config_reader *reader, const char *file, const char *format, ...);
+/* Reports an error of a line of a file; line 0 stands for the file as a whole. */
+__attribute__((format(printf, 4, 5))) void config_reader_fault(struct config_reader *reader,
+                                                               const char *file, unsigned line,
+                                                               const char *format, ...);
 
 /* Returns the new configuration, which the caller owns, or NULL if there was any error. */
 struct config *config_reader_end(struct config_reader *reader);
@@ -79,6 +80,7 @@ void config_path_cut(struct config_reader *reader, size_t mark);
 /* Reads a mode, a string of octal digits, into a uint32_t. */
 void config_read_mode(struct config_reader *reader, const json_t *value, void *at);
 
+void config_read_bool(struct config_reader *reader, const json_t *value, void *at);
 /* Reads the word for an enum shmview_backing into an int64_t. */
 void config_read_backing(struct config_reader *reader, const json_t *value, void *at);
 /* Read "wanted" or "required" into an int64_t, and "interleaved" or the number of a node into

@@ -84,14 +84,6 @@ static void read_group(struct config_reader *reader, const json_t *value, void *
     read_id(reader, value, ACCESS_GROUP, at);
 }
 
-static void read_bool(struct config_reader *reader, const json_t *value, void *at)
-{
-    if (json_is_boolean(value))
-        *(bool *)at = json_is_true(value);
-    else
-        config_fault(reader, "must be true or false");
-}
-
 static void read_lifetime(struct config_reader *reader, const json_t *value, void *at)
 {
     const char *name = json_string_value(value);
@@ -289,7 +281,7 @@ static void read_segment(struct config_reader *reader, const json_t *value, unsi
         {"mode", config_read_mode, AT(access.mode), false},
         {"acl", read_acl, AT(access), false},
         {"lifetime", read_lifetime, AT(lifetime), false},
-        {"lock", read_bool, AT(lock), false},
+        {"lock", config_read_bool, AT(lock), false},
         {"label", read_label, AT(label), false},
         {"backing", config_read_backing, AT(backing), false},
         {"huge", config_read_huge, AT(huge), false},

@@ -224,9 +224,10 @@ void creation_cancel(struct connection *connection)
     free(job);
 }
 
-/* Checks what the decoder of the parameters cannot check, and sets the default of the lifetime.
- * Returns false after refusing the request. */
-static bool check_create(struct wire_create *create, struct answer *answer)
+/* Checks what the decoder of the parameters cannot check, by itself or by the configuration, and
+ * sets the default of the lifetime. Returns false after refusing the request. */
+static bool check_create(struct wire_create *create, const struct config *config,
+                         struct answer *answer)
 {
     struct wire_fault fault = {0};
     if (!name_is_valid(create->name, LIMIT_NAME_BYTES))
@@ -239,6 +240,9 @@ static bool check_create(struct wire_create *create, struct answer *answer)
                         LIMIT_LABEL_BYTES);
     else if (create->lifetime == SHMVIEW_ATTACHED && !create->access)
         wire_fault_fill(&fault, "lifetime", "\"attached\" needs an access to attach with");
+    else if (create->backing == SHMVIEW_BACKING_FILE && config->only_sealed)
+        wire_fault_fill(&fault, "backing",
+                        "is file; the configuration of this daemon allows only sealed segments");
     else if (create->memory == WIRE_MEMORY_CLIENT && (create->huge || create->numa))
         wire_fault_fill(&fault, create->huge ? "huge" : "numa",
                         "has no effect on memory that the client has made");
@@ -367,7 +371,8 @@ void creation_start(struct request *request, const union wanted *want)
     int data = -1;
     /* Check first whether the client may create at all. Otherwise it could find out by trying which
      * names are taken. */
-    bool may = permit_may_create(request) && check_create(&create, request->answer);
+    bool may = permit_may_create(request) &&
+               check_create(&create, request->state->config, request->answer);
     if (may && is_own)
         may = (data = own_memory_take(request, &create, &st)) >= 0;
     else if (is_own)

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <shmview/describe.h>
 #include <shmview/layout.h>
 
 #include "support/await.h"
@@ -200,12 +201,50 @@ START_TEST(known_to_the_next_daemon)
 }
 END_TEST
 
+/* --- Only such segments ---------------------------------------------------- */
+
+START_TEST(only_sealed_segments)
+{
+    struct shmview_create_options file = {.struct_bytes = sizeof file,
+                                          .backing = SHMVIEW_BACKING_FILE};
+    struct shmview_segment *s;
+    const struct shmview_description *found;
+    daemon_start_configured(&d, "/dev/null");
+    conn = client_connect(&d);
+    struct shmview_segment *old = client_create(conn, "old", 10);
+    daemon_kill(&d);
+    daemon_configure("{'only_sealed':true,'segments':[{'name':'declared','size':100}]}");
+    snprintf(d.config, sizeof d.config, "%s", daemon_config_path());
+    daemon_restart(&d);
+    REFUSED(shmview_create(conn, "s", 10, &file, &s), INVALID, "allows only sealed segments");
+    OK(shmview_create(conn, "s", 10, NULL, &s));
+    static const struct {
+        const char *name;
+        uint32_t backing;
+    } segments[] = {{"s", SHMVIEW_BACKING_SEALED},
+                    {"declared", SHMVIEW_BACKING_SEALED},
+                    {"old", SHMVIEW_BACKING_FILE}}; /* an earlier one stays as it is */
+    for (size_t i = 0; i < 3; i++) {
+        OK(shmview_describe(conn, segments[i].name, &found));
+        ck_assert_uint_eq(found->backing, segments[i].backing);
+        shmview_description_free(found);
+    }
+    OK(shmview_remove(conn, "declared"));
+    OK(shmview_detach(s));
+    OK(shmview_detach(old));
+    OK(shmview_disconnect(conn));
+    daemon_stop(&d);
+    unlink(daemon_config_path());
+}
+END_TEST
+
 int main(void)
 {
     const struct suite_test tests[] = {
         SUITE_TEST(defined_and_grown),
         SUITE_TEST(repaired),
         SUITE_TEST(known_to_the_next_daemon),
+        SUITE_TEST(only_sealed_segments),
         SUITE_END,
     };
     return suite_main("inode lock", tests);

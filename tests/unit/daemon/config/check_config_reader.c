@@ -75,6 +75,27 @@ START_TEST(pool)
 }
 END_TEST
 
+START_TEST(only_sealed)
+{
+    struct config *c = reads("{'only_sealed':true,'segments':[{'name':'a','size':1}]}");
+    ck_assert(c->only_sealed);
+    ck_assert_int_eq(c->default_backing, SHMVIEW_BACKING_SEALED);
+    config_free(c);
+    c = reads("{'only_sealed':true,'defaults':{'backing':'sealed'}}");
+    ck_assert_int_eq(c->default_backing, SHMVIEW_BACKING_SEALED);
+    config_free(c);
+    c = reads("{'only_sealed':false,'defaults':{'backing':'file'}}");
+    ck_assert(!c->only_sealed);
+    ck_assert_int_eq(c->default_backing, SHMVIEW_BACKING_FILE);
+    config_free(c);
+    refuses("{'only_sealed':1}", "f:1: only_sealed must be true or false\n");
+    refuses("{'defaults':{'backing':'file'},'only_sealed':true,\n"
+            "'segments':[{'name':'a','size':1},\n{'name':'b','size':1,'backing':'file'}]}",
+            "configuration: defaults.backing is \"file\", but only_sealed is true\n"
+            "f:3: the backing of segment 'b' is \"file\", but only_sealed is true\n");
+}
+END_TEST
+
 START_TEST(who_creates)
 {
     struct config *c = reads("{'create':[]}");
@@ -411,8 +432,9 @@ START_TEST(many_errors)
 END_TEST
 
 UNIT_MAIN("config_reader", UNIT_TEST(nothing_is_said), UNIT_TEST(scalars), UNIT_TEST(pool),
-          UNIT_TEST(who_creates), UNIT_TEST(declared), UNIT_TEST(later_files_override_and_add),
-          UNIT_TEST(syntax), UNIT_TEST(unknown_keys), UNIT_TEST(wrong_types),
-          UNIT_TEST(wrong_words), UNIT_TEST(out_of_range), UNIT_TEST(people), UNIT_TEST(segments),
-          UNIT_TEST(layouts), UNIT_TEST(everything_is_limited), UNIT_TEST(many_segments),
-          UNIT_TEST(many_people), UNIT_TEST(many_errors))
+          UNIT_TEST(only_sealed), UNIT_TEST(who_creates), UNIT_TEST(declared),
+          UNIT_TEST(later_files_override_and_add), UNIT_TEST(syntax), UNIT_TEST(unknown_keys),
+          UNIT_TEST(wrong_types), UNIT_TEST(wrong_words), UNIT_TEST(out_of_range),
+          UNIT_TEST(people), UNIT_TEST(segments), UNIT_TEST(layouts),
+          UNIT_TEST(everything_is_limited), UNIT_TEST(many_segments), UNIT_TEST(many_people),
+          UNIT_TEST(many_errors))
