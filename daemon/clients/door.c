@@ -10,6 +10,7 @@
 #include "daemon/base/log.h"
 #include "daemon/base/loop.h"
 #include "daemon/base/slice.h"
+#include "daemon/clients/stray.h"
 
 #define SLICE_NS 250000
 #define RETRY_MS 100
@@ -44,6 +45,17 @@ static void shut(struct door *d)
     uv_timer_start(&d->retry, on_retry, RETRY_MS, 0);
 }
 
+/* Closes the socket of a client. If it holds descriptors, lets a thread close it, which may last;
+ * then on_retry() opens the reserve again. */
+static void hang_up(int fd)
+{
+    shutdown(fd, SHUT_RDWR);
+    if (stray_possible(fd) && stray_left(fd))
+        stray_close(fd, NULL, NULL);
+    else
+        close(fd);
+}
+
 /* Accepts a client on the reserve and hangs up: the client gets an end, and the poll does not spin.
  * If no descriptor is left for that either, shuts the door. */
 static void turn_away(struct door *d)
@@ -51,7 +63,8 @@ static void turn_away(struct door *d)
     close_fdp(&d->reserve);
     int fd = accept4(d->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     bool nobody = fd < 0 && (errno == EMFILE || errno == ENFILE);
-    close_fdp(&fd);
+    if (fd >= 0)
+        hang_up(fd);
     d->reserve = open_reserve();
     if (nobody || d->reserve < 0)
         shut(d);

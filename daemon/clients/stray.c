@@ -49,7 +49,8 @@ static void on_closed(uv_async_t *handle)
         pthread_mutex_unlock(&lock);
         if (!c)
             return;
-        c->done(c->arg);
+        if (c->done)
+            c->done(c->arg);
         free(c);
     }
 }

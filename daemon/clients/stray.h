@@ -46,9 +46,9 @@ ssize_t stray_receive_message(int fd, void *bytes, size_t n);
  * only. */
 bool stray_left(int fd);
 
-/* Lets a thread close fd, which this function takes over, and then calls done(arg) on the loop. If
- * memory is short, logs an error, and fd stays open. done() is not called then, nor after
- * stray_init(NULL). Loop only. */
+/* Lets a thread close fd, which this function takes over, and then calls done(arg) on the loop;
+ * done may be NULL. If memory is short, logs an error, and fd stays open. done() is not called
+ * then, nor after stray_init(NULL). Loop only. */
 void stray_close(int fd, void (*done)(void *arg), void *arg);
 
 #endif

@@ -144,5 +144,58 @@ START_TEST(is_shut_where_nobody_can_be_let_in)
 }
 END_TEST
 
+/* Sends a byte with the descriptor, and closes the descriptor here. */
+static void send_descriptor(int socket, int fd)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct iovec iov = {.iov_base = "", .iov_len = 1};
+    struct msghdr msg = {.msg_iov = &iov,
+                         .msg_iovlen = 1,
+                         .msg_control = control.bytes,
+                         .msg_controllen = sizeof control.bytes};
+    struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(sizeof fd);
+    memcpy(CMSG_DATA(c), &fd, sizeof fd);
+    ck_assert_int_eq(sendmsg(socket, &msg, MSG_NOSIGNAL), 1);
+    close(fd);
+}
+
+static bool has_thread;
+
+static void on_thread(void)
+{
+    has_thread = true;
+}
+
+/* Closing the socket on the loop could block it, as on a kernel before 6.16. */
+START_TEST(a_thread_closes_what_has_descriptors)
+{
+    char byte;
+    int ends[2];
+    hush();
+    begin();
+    ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+    send_descriptor(knocks[0], ends[1]);
+    faults_begin_call("accept4", 1, EMFILE, false);
+    faults_hook("pthread_create", on_thread);
+    look();
+    ck_assert(faults_end());
+    ck_assert(has_thread);
+    ck_assert_int_eq(read(ends[0], &byte, 1), 0);      /* it has closed the descriptor */
+    ck_assert_int_le(recv(knocks[0], &byte, 1, 0), 0); /* it has hung up */
+    for (int i = 0; i < 1000 && n_admitted < KNOCKS - 1; i++)
+        look();
+    ck_assert_uint_eq(n_admitted, KNOCKS - 1);
+    close(ends[0]);
+    end();
+}
+END_TEST
+
 UNIT_MAIN("door", UNIT_TEST(one_after_the_other_is_let_in), UNIT_TEST(many_wait_for_slices),
-          UNIT_TEST(is_shut_where_nobody_can_be_let_in))
+          UNIT_TEST(is_shut_where_nobody_can_be_let_in),
+          UNIT_TEST(a_thread_closes_what_has_descriptors))
