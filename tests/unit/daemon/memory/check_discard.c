@@ -187,8 +187,8 @@ START_TEST(soon)
 }
 END_TEST
 
-/* Many are handed over before their time has come, and only some wait: all but 32 are closed
- * without the loop. */
+/* Many are handed over before their time has come, and only some wait: all but 32, and one that the
+ * thread closes, are closed without the loop. */
 START_TEST(very_many_soon)
 {
     int others[600];
@@ -198,7 +198,7 @@ START_TEST(very_many_soon)
     unsigned n_open = 0;
     for (int i = 0; i < 600; i++)
         n_open += !ended(others[i]);
-    ck_assert_uint_le(n_open, 32); /* the limit of those that wait */
+    ck_assert_uint_le(n_open, 32 + 1);
     for (int i = 0; i < 600; i++)
         await_end(others[i]);
     end_all();
