@@ -162,8 +162,8 @@ static void take_layout(void *arg, uint32_t index, const char *text)
         return;
     errno = 0;
     json_t *json = json_read(text, strlen(text), true, &fault);
-    if (index != of->segment->layouts.n || !json || wire_read_layout(json, &layout, &fault) ||
-        add_layout(&of->segment->layouts, &layout) < 0)
+    if (index != of->segment->layouts.n || index >= LIMIT_LAYOUTS || !json ||
+        wire_read_layout(json, &layout, &fault) || add_layout(&of->segment->layouts, &layout) < 0)
         of->fault = "a layout";
     if (of->fault && errno == ENOMEM)
         of->error = -ENOMEM;
@@ -225,8 +225,6 @@ static void restore_segment(struct recovery *r, const struct store_segment *reco
         registry_remove(registry, s, ACTOR_NONE);
         return;
     }
-    if (error == 0)
-        segment_repair(s); /* a failure is ignored: each attach, and a timer, tries again */
     if (error == 0) {
         why = "its layouts";
         layouts.segment = s;
@@ -234,6 +232,8 @@ static void restore_segment(struct recovery *r, const struct store_segment *reco
     }
     if (error == 0)
         error = layouts.error;
+    if (error == 0)
+        segment_repair(s); /* a failure is ignored: each attach, and a timer, tries again */
     if (error == 0) {
         why = "its owner's quota";
         error = charge_restore(&r->state->quota, s);

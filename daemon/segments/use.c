@@ -182,6 +182,8 @@ static int read_slots(struct segment *segment)
         high > SHMVIEW_SLOTS_MAX ? -ESTALE : slots_restore(&segment->slots, live->generation, high);
     if (r == 0)
         r = segment_publish_layouts(segment);
+    if (r == -EIO || r == -ENOSPC) /* a client has truncated it; a repair writes the table, too */
+        r = 0;
     if (r == 0)
         segment->unread = false;
     return r;

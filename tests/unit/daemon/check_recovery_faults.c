@@ -8,6 +8,7 @@
 
 #include "daemon/recovery.h"
 #include "daemon/segments/control_peek.h"
+#include "daemon/segments/segment_repair.h"
 #include "daemon/segments/use.h"
 #include "unit/faults.h"
 #include "unit/faults_store.h"
@@ -215,6 +216,55 @@ START_TEST(registry)
 }
 END_TEST
 
+/* --- Damage -------------------------------------------------------------- */
+
+static void truncate_control(void)
+{
+    struct object o;
+    segment_object(get("s"), CONTROL, &o);
+    CLEANUP_FD int fd = object_open(&o, O_RDWR);
+    ck_assert_int_eq(ftruncate(fd, 0), 0);
+}
+
+/* A client truncates the control object after its repair, before the claims of its slots. */
+START_TEST(truncated_during_the_recovery)
+{
+    hush();
+    build();
+    open_house();
+    faults_hook("mmap", truncate_control); /* of the liveness object */
+    ck_assert_int_eq(recovery_run(&house.state), 0);
+    check_world();
+    ck_assert_int_eq(segment_repair(get("s")), 0);
+    struct guest *g = house_admit(&house);
+    house_call(g, "Attach", "{'name':'s','access':'write'}");
+    leave();
+    unbuild();
+}
+END_TEST
+
+/* A later version of the daemon may allow more. */
+START_TEST(more_layouts_than_the_limit)
+{
+    hush();
+    build();
+    open_house();
+    ck_assert_int_eq(recovery_run(&house.state), 0);
+    uint64_t id = get("t")->id;
+    leave();
+    for (uint32_t i = 2; i < LIMIT_LAYOUTS + 4; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "{\"name\":\"x%u\",\"views\":[]}", i);
+        ck_assert_int_eq(store_put_layout(store, id, i, text), 0);
+    }
+    open_house();
+    ck_assert_int_eq(recovery_run(&house.state), 0);
+    ck_assert_uint_eq(get("t")->layouts.n, LIMIT_LAYOUTS);
+    leave();
+    unbuild();
+}
+END_TEST
+
 /* --- Survivors ----------------------------------------------------------- */
 
 static json_t *claim(struct guest *g, const char *held)
@@ -277,4 +327,5 @@ START_TEST(claims)
 END_TEST
 
 UNIT_MAIN("recovery_faults", UNIT_TEST(memory), UNIT_TEST(descriptors), UNIT_TEST(system_calls),
-          UNIT_TEST(registry), UNIT_TEST(claims))
+          UNIT_TEST(registry), UNIT_TEST(truncated_during_the_recovery),
+          UNIT_TEST(more_layouts_than_the_limit), UNIT_TEST(claims))
