@@ -12,6 +12,7 @@
 #include "daemon/base/log.h"
 #include "daemon/memory/object_write.h"
 #include "daemon/requests/creation.h"
+#include "daemon/requests/departure.h"
 #include "daemon/requests/state.h"
 #include "daemon/segments/charge.h"
 
@@ -181,8 +182,9 @@ void declared_start(struct state *state)
     state->declared.n_pending = 1; /* for this loop, so that done() is not called before its end */
     for (size_t i = 0; i < config->n_segments; i++) {
         const struct config_segment *want = &config->segments[i];
-        struct segment *s = registry_find(&state->registry, want->name);
-        if (!s)
+        /* a dead client's segment of that name may be waiting for its removal */
+        struct segment *s = departure_settle(state, registry_find(&state->registry, want->name));
+        if (!s || !s->named)
             creation_declare(state, want);
         else if (!s->allocated)
             log_warning("segment '%s', declared at %s:%u, is being created by a client", want->name,

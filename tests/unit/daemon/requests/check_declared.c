@@ -262,7 +262,32 @@ START_TEST(layouts_beyond_the_quota)
 }
 END_TEST
 
-UNIT_MAIN("declared", UNIT_TEST(made_once), UNIT_TEST(nothing_to_do), UNIT_TEST(a_client_is_at_it),
+/* The segment of a dead client is about to end, and has the name. */
+START_TEST(after_a_dead_client)
+{
+    char text[100];
+    open_house("{'segments':[{'name':'s9','size':8}]}");
+    struct guest *dead = house_admit(&house);
+    for (int i = 0; i < 10; i++) {
+        snprintf(text, sizeof text, "{'name':'s%d','size':1,'access':'write'}", i);
+        house_call(dead, "Create", text);
+    }
+    house.state.departures.used_ns = INT64_MAX / 2; /* so that it ends in later slices */
+    house_leave(dead);
+    while (dead->connection)
+        uv_run(&house.loop, UV_RUN_NOWAIT);
+    ck_assert_ptr_nonnull(get("s9"));
+    ck_assert_uint_eq(get("s9")->size, 1);
+    declare();
+    departures_finish(&house.state);
+    ck_assert_ptr_nonnull(get("s9"));
+    ck_assert_uint_eq(get("s9")->size, 8);
+    house_close(&house);
+}
+END_TEST
+
+UNIT_MAIN("declared", UNIT_TEST(after_a_dead_client), UNIT_TEST(made_once),
+          UNIT_TEST(nothing_to_do), UNIT_TEST(a_client_is_at_it),
           UNIT_TEST(replaced_while_they_are_made), UNIT_TEST(one_fails),
           UNIT_TEST(streams_are_completed), UNIT_TEST(cancelled), UNIT_TEST(layouts_are_limited),
           UNIT_TEST(layouts_beyond_the_quota))
