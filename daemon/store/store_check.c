@@ -83,6 +83,9 @@ static int try_file(int dir, const char *name, const struct identity *want)
     if (memory < 0)
         return -errno;
     int r = copy(fd, memory, st.st_size);
+    /* LMDB makes it as long; an error (RLIMIT_FSIZE) would look like one of the file there */
+    if (r == 0 && ftruncate(memory, (off_t)store_try_bytes((size_t)st.st_size)))
+        r = -errno;
     if (r)
         return r;
     prepare(st.st_size);
@@ -144,9 +147,11 @@ int store_check_end(struct store_check *check, int fd)
             return -errno;
     if (r || fd < 0)
         return r;
-    /* SIGKILL most likely comes from the OOM killer */
+    /* SIGKILL most likely comes from the OOM killer. SIGBUS is a page of the memfd that the kernel
+     * could not supply, because the memfd is as long as LMDB's map: a bad address in the file leads
+     * beyond the map (SIGSEGV), and nowhere beyond the end of the memfd. */
     if ((WIFEXITED(status) && WEXITSTATUS(status) == STATUS_SHORT) ||
-        (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL))
+        (WIFSIGNALED(status) && (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGBUS)))
         return -ENOMEM;
     return WIFEXITED(status) && WEXITSTATUS(status) == STATUS_SOUND ? 0 : -EUCLEAN;
 }

@@ -270,17 +270,18 @@ static int run(struct trial *t)
     return 0;
 }
 
-static size_t map_bytes(size_t bytes)
+size_t store_try_bytes(size_t bytes)
 {
     return ROOM_PARTS * bytes + ROOM_BYTES;
 }
 
 /* Whether there is address space for twice the map of the trial, which is more than LMDB needs in
- * all. */
-static bool has_room(size_t bytes)
+ * all; with PROT_WRITE also memory, where the kernel limits how much it promises
+ * (vm.overcommit_memory). */
+static bool has_room(size_t bytes, int prot)
 {
-    size_t room = 2 * map_bytes(bytes);
-    void *p = mmap(NULL, room, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    size_t room = 2 * store_try_bytes(bytes);
+    void *p = mmap(NULL, room, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p != MAP_FAILED)
         munmap(p, room);
     return p != MAP_FAILED;
@@ -294,10 +295,10 @@ static int try_env(struct trial *t, const char *path, size_t bytes)
     if (r == 0)
         r = mdb_env_set_maxdbs(t->env, TABLES_MOST);
     if (r == 0)
-        r = mdb_env_set_mapsize(t->env, map_bytes(bytes));
+        r = mdb_env_set_mapsize(t->env, store_try_bytes(bytes));
     if (r == 0) {
         r = mdb_env_open(t->env, path, MDB_NOSUBDIR | MDB_NOSYNC | MDB_NOLOCK | MDB_WRITEMAP, 0);
-        if (r == ENOMEM && has_room(bytes))
+        if (r == ENOMEM && has_room(bytes, PROT_READ))
             r = EINVAL; /* the file claims to need a far larger map */
     }
     if (r == 0)
@@ -315,9 +316,9 @@ static int try_env(struct trial *t, const char *path, size_t bytes)
 int store_try(const char *path, size_t bytes)
 {
     struct trial t = {0};
-    if (!has_room(bytes))
+    if (!has_room(bytes, PROT_READ))
         return -ENOMEM;
     int r = try_env(&t, path, bytes);
     /* if memory is short, a sound file fails, too: do not call it damaged */
-    return r == -EUCLEAN && !has_room(bytes) ? -ENOMEM : r;
+    return r == -EUCLEAN && !has_room(bytes, PROT_READ | PROT_WRITE) ? -ENOMEM : r;
 }

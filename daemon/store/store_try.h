@@ -19,4 +19,7 @@
  * are short. */
 int store_try(const char *path, size_t bytes);
 
+/* Returns how long the file is at the end of a trial. */
+size_t store_try_bytes(size_t bytes);
+
 #endif

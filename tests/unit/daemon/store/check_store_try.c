@@ -4,6 +4,7 @@
 #include "unit/unit.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <shmview/shmview.h>
@@ -341,6 +342,26 @@ START_TEST(the_child_is_short)
 }
 END_TEST
 
+/* The trial needs a longer file than the registry. */
+START_TEST(files_are_limited)
+{
+    struct store_check check;
+    struct rlimit limit;
+    make();
+    int fd = open(path(""), O_RDWR | O_CLOEXEC);
+    signal(SIGXFSZ, SIG_IGN); /* as the daemon does */
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    const struct rlimit less = {.rlim_cur = 4 << 20, .rlim_max = limit.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &less), 0);
+    ck_assert_int_eq(store_check_begin(&check, AT_FDCWD, path("")), 0);
+    ck_assert_int_eq(store_check_end(&check, fd), -ENOMEM);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    ck_assert_int_eq(store_check_begin(&check, AT_FDCWD, path("")), 0);
+    ck_assert_int_eq(store_check_end(&check, fd), 0);
+    close(fd);
+}
+END_TEST
+
 START_TEST(the_daemon_cannot_ask)
 {
     struct store_check check;
@@ -384,14 +405,17 @@ static int end_by(int number, int fd)
     return r;
 }
 
-/* SIGKILL most likely comes from the OOM killer. Any other signal comes from the file. */
+/* SIGKILL most likely comes from the OOM killer, and SIGBUS from a page that is not to be had. Any
+ * other signal comes from the file. */
 START_TEST(the_child_is_killed)
 {
     make();
     int fd = open(path(""), O_RDWR | O_CLOEXEC);
     signal(SIGBUS, SIG_DFL); /* a sanitizer would report it */
     ck_assert_int_eq(end_by(SIGKILL, fd), -ENOMEM);
-    ck_assert_int_eq(end_by(SIGBUS, fd), -EUCLEAN);
+    ck_assert_int_eq(end_by(SIGBUS, fd), -ENOMEM);
+    signal(SIGSEGV, SIG_DFL);
+    ck_assert_int_eq(end_by(SIGSEGV, fd), -EUCLEAN);
     close(fd);
     ck_assert(!is_set_aside());
 }
@@ -401,4 +425,5 @@ UNIT_MAIN("store_try", UNIT_TEST(shortage_is_no_damage), UNIT_TEST(errors_of_the
           UNIT_TEST(descriptors_are_short), UNIT_TEST(other_forms_are_damage),
           UNIT_TEST(another_form_of_a_table), UNIT_TEST(another_version_is_set_aside),
           UNIT_TEST(free_list_beyond_its_end), UNIT_TEST(the_child_is_short),
-          UNIT_TEST(the_daemon_cannot_ask), UNIT_TEST(the_child_is_killed))
+          UNIT_TEST(files_are_limited), UNIT_TEST(the_daemon_cannot_ask),
+          UNIT_TEST(the_child_is_killed))
