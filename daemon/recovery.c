@@ -206,6 +206,12 @@ static void restore_segment(struct recovery *r, const struct store_segment *reco
         store_delete_segment(registry->home.store, record->id);
         return;
     }
+    /* Ids grow, and a name is given again only after a removal. So the earlier segment was removed,
+     * and that could not be recorded. */
+    struct segment *before =
+        record->flags & STORE_NAMED ? registry_find(registry, record->name) : NULL;
+    if (before && before->id < record->id)
+        registry_unname(registry, before);
     struct segment *s = registry_restore(registry, record);
     if (!s && errno == EEXIST) { /* another record has that name or id */
         lose(r, record, why, -EEXIST);

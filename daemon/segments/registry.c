@@ -185,6 +185,20 @@ unsigned registry_count(const struct registry *registry)
     return (unsigned)by_id_count(&registry->by_id);
 }
 
+void registry_unname(struct registry *registry, struct segment *segment)
+{
+    registry->removed_bytes += segment->size;
+    table_remove(&registry->by_name, &segment->by_name);
+    segment->named = false;
+    /* The record is written before the object is renamed. If the daemon dies in between, the next
+     * one renames the object (segment_rename_data()). */
+    int r = segment_keep(segment);
+    if (r)
+        log_error("the removal of segment '%s' cannot be recorded: %s", segment->name,
+                  strerror(-r));
+    segment_unname(segment);
+}
+
 void registry_remove(struct registry *registry, struct segment *segment, struct actor by)
 {
     if (segment->n_attachments == 0) {
@@ -194,16 +208,7 @@ void registry_remove(struct registry *registry, struct segment *segment, struct 
     if (segment->named) {
         events_add(&registry->home.events, SHMVIEW_EVENT_REMOVED, segment, by)->attachments =
             segment->n_attachments;
-        registry->removed_bytes += segment->size;
-        table_remove(&registry->by_name, &segment->by_name);
-        segment->named = false;
-        /* The record is written before the object is renamed. If the daemon dies in between, the
-         * next one renames the object (segment_rename_data()). */
-        int r = segment_keep(segment);
-        if (r)
-            log_error("the removal of segment '%s' cannot be recorded: %s", segment->name,
-                      strerror(-r));
-        segment_unname(segment);
+        registry_unname(registry, segment);
     }
 }
 

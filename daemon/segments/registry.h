@@ -56,6 +56,9 @@ unsigned registry_count(const struct registry *registry);
  * that causes it, for the event. A segment that was only reserved is freed without an event. */
 void registry_remove(struct registry *registry, struct segment *segment, struct actor by);
 
+/* Removes the name alone, without an event. A failure to record that is logged. */
+void registry_unname(struct registry *registry, struct segment *segment);
+
 /* Called after an attachment of `by` has ended. Frees the segment if that was the last attachment,
  * and if the segment is removed or has the lifetime "attached". */
 void registry_release(struct registry *registry, struct segment *segment, struct actor by);

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+#include "daemon/memory/sealed.h"
 #include "daemon/recovery.h"
 #include "daemon/segments/control_peek.h"
 #include "daemon/segments/segment_repair.h"
@@ -265,6 +266,38 @@ START_TEST(more_layouts_than_the_limit)
 }
 END_TEST
 
+/* The next daemon must not take the removed segment for the one that has its name. */
+START_TEST(a_removal_without_a_record)
+{
+    static const char create[] =
+        "{'name':'x','size':10,'access':'write','lifetime':'manual','backing':'sealed'}";
+    hush();
+    build();
+    open_house();
+    ck_assert_int_eq(recovery_run(&house.state), 0);
+    struct guest *g = house_admit(&house);
+    house_call(g, "Create", create);
+    uint64_t first = get("x")->id;
+    faults_begin_call("mdb_put", 1, ENOSPC, true);
+    house_call(g, "Remove", "{'name':'x'}");
+    ck_assert(faults_end());
+    house_call(g, "Create", create);
+    uint64_t second = get("x")->id;
+    leave();
+    open_house();
+    ck_assert_int_eq(recovery_run(&house.state), 0);
+    ck_assert_ptr_nonnull(get("x"));
+    ck_assert_uint_eq(get("x")->id, second);
+    ck_assert(!registry_find_id(&house.state.registry, first)->named); /* still attached */
+    ck_assert_uint_eq(sealed_drop_unclaimed(), 0);
+    for (uint64_t id = first; id <= second; id++)
+        for (int part = 0; part < N_SEGMENT_PARTS; part++)
+            close(sealed_take(registry_find_id(&house.state.registry, id)->inodes[part]));
+    leave();
+    unbuild();
+}
+END_TEST
+
 /* --- Survivors ----------------------------------------------------------- */
 
 static json_t *claim(struct guest *g, const char *held)
@@ -328,4 +361,5 @@ END_TEST
 
 UNIT_MAIN("recovery_faults", UNIT_TEST(memory), UNIT_TEST(descriptors), UNIT_TEST(system_calls),
           UNIT_TEST(registry), UNIT_TEST(truncated_during_the_recovery),
-          UNIT_TEST(more_layouts_than_the_limit), UNIT_TEST(claims))
+          UNIT_TEST(more_layouts_than_the_limit), UNIT_TEST(a_removal_without_a_record),
+          UNIT_TEST(claims))
