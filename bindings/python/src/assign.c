@@ -103,13 +103,22 @@ static bool is_plain_copy(const struct shmview_view *to, const Py_buffer *b)
     return shmview_view_is_contiguous(to, 'C') && PyBuffer_IsContiguous(b, 'C');
 }
 
+/* Whether the value is a View of another attachment. If both have the same segment, its bytes may
+ * have two addresses, and only shmview_copy() sees an overlap then. */
+static bool is_of_other_attachment(const struct state *state, const struct shmview_view *to,
+                                   PyObject *value)
+{
+    return Py_IS_TYPE(value, state->view_type) &&
+           ((const struct view *)value)->v.segment != to->segment;
+}
+
 /* Copies a buffer that needs neither a view nor a conversion, which is the usual one and costs a
  * third less so. Returns 0; 1 if the buffer is another one; or -1 with an exception. */
-static int assign_plain(const struct shmview_view *to, PyObject *value)
+static int assign_plain(const struct state *state, const struct shmview_view *to, PyObject *value)
 {
     Py_buffer b;
     if (to->dtype == SHMVIEW_STRUCT || to->nbytes >= LARGE_BYTES ||
-        (to->flags & SHMVIEW_VIEW_INDIRECT))
+        (to->flags & SHMVIEW_VIEW_INDIRECT) || is_of_other_attachment(state, to, value))
         return 1;
     if (PyObject_GetBuffer(value, &b, PyBUF_FULL_RO))
         return -1;
@@ -123,7 +132,7 @@ static int assign_plain(const struct shmview_view *to, PyObject *value)
 static int assign_buffer(struct view *view, const struct shmview_view *to, PyObject *value)
 {
     struct foreign foreign;
-    int plain = assign_plain(to, value);
+    int plain = assign_plain(view->segment->state, to, value);
     if (plain <= 0)
         return plain;
     bool has_list = to->dtype == SHMVIEW_STRUCT && PyObject_HasAttrString(value, "tolist");

@@ -95,3 +95,20 @@ def test_64_bit_integers_are_exported_as_longs(seg):
     memoryview(seg.cast("q", 3))[:] = from_array
     assert memoryview(seg.cast("int64", 3)) == from_array and seg.cast("q", 3).tolist() == [1, -2, 3]
     assert memoryview(seg.cast("Q", 3)).format == "L" and seg.cast("l", 3).format == "q"
+
+
+@pytest.mark.parametrize("size", [4096, 65536])
+def test_assignment_between_attachments(size):
+    """Attachments of different access have one memory at two addresses, so that these show no overlap."""
+    seg = shmview.create("twice", 2 * size)
+    other = shmview.attach("twice", readonly=True)
+    expected = bytearray(i * 7 % 251 for i in range(2 * size))
+    for to, at in (1, 0), (0, 1), (size // 2, 0), (64, 0):
+        seg.buf[:] = expected
+        seg.buf[to:to + size] = other.buf[at:at + size]
+        expected[to:to + size] = expected[at:at + size]
+        assert bytes(seg.buf) == expected
+    seg.cast("B", (2, size))[:] = [other.buf[1:1 + size], other.buf[:size]]  # one row after the other
+    expected[:size] = expected[1:1 + size]
+    expected[size:] = expected[:size]
+    assert bytes(seg.buf) == expected
