@@ -93,8 +93,10 @@ def full(shape, fill_value, dtype=None, order="C", *, name=None, lifetime="attac
     def fill(view):
         if is_scalar:
             view.fill(fill_value)
-        else:
+        elif fill_value.dtype.kind == "O" or numpy.can_cast(fill_value.dtype, view.array.dtype):
             view.array[...] = fill_value
+        else:  # numpy would store other values without an error
+            (view if view.ndim else view.reshape(1))[:] = numpy.broadcast_to(fill_value, view.shape or 1)
     return _new(shape, dtype, order, fill, name=name, lifetime=lifetime, lock=lock, connection=connection, **access)
 
 

@@ -65,6 +65,27 @@ def test_zeros_ones_full_empty():
     shmview.zeros(1, name="refused")
 
 
+@pytest.mark.parametrize("value, dtype", [
+    (numpy.int64(300), "u1"), (numpy.array([1, -1]), "u2"), ([1.5, 2.9], "i4"),
+    (numpy.float32(1.5), "i4"), ([1j, 2], "f8"), (["1"], "i4"), ([b"abcdef", b"a"], "S3"),
+    (numpy.array((1, 2.5), [("a", "i8"), ("b", "f8")]), [("a", "i8"), ("b", "i8")])], ids=repr)
+def test_full_keeps_values(value, dtype):
+    dtype = numpy.dtype(dtype)
+    for shape in (2, (3, 2)) + ((),) * (numpy.ndim(value) == 0):
+        with pytest.raises((shmview.ConversionError, shmview.FormatError, TypeError)):
+            shmview.full(shape, value, dtype, name="refused")
+        assert not shmview.exists("refused")
+
+
+def test_full_converts():
+    for value, dtype in ((numpy.int64(200), "u1"), ([1.0, 2.0], "i4"), ([0.1, 1e10], "f4"), ([1 + 0j, 2], "f8"),
+                         ([b"abc", b"d"], "S5"), (numpy.float64(7), ">i2"), (numpy.array((1, 2.0), RECORD), "f4,i4")):
+        for shape in (2, (3, 2)) + ((),) * (numpy.ndim(value) == 0):
+            expected = numpy.full(shape, value, dtype)
+            view = shmview.full(shape, value, numpy.dtype(dtype))
+            assert view.array.dtype == expected.dtype and view.array.tolist() == expected.tolist()
+
+
 def test_the_last_view_ends_it():
     view = shmview.zeros(10, name="shared")
     array = view.array
