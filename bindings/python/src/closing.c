@@ -116,25 +116,33 @@ static int detach(struct segment *self, bool early)
     return -1;
 }
 
-/* Does what close() does; or, with `early`, __exit__(). The checks and the clearing of the handle
- * happen without a release of the GIL in between, so no thread can begin a call after a check.
+/* Raises Busy if a thread is in a call, or, unless `early` is true, if views or buffers are out.
+ * Returns 0, or -1 with the exception. */
+static int check_unused(struct segment *self, bool early)
+{
+    char text[160];
+    if (!self->n_out || early)
+        return segment_check_no_calls(self);
+    PyOS_snprintf(text, sizeof text, "%zd views or buffers of '%.80s' are still out", self->n_out,
+                  shmview_name(self->handle));
+    raise_text(self->state, SHMVIEW_ERR_BUSY, text);
+    return -1;
+}
+
+/* Does what close() does; or, with `early`, __exit__(). The last check and the clearing of the
+ * handle happen without a release of the GIL in between, so no thread can begin a call after it.
  * Returns None, or NULL with an exception. */
 static PyObject *close_now(struct segment *self, bool early)
 {
-    char text[160];
     segment_settle(self);
     if (!self->handle)
         Py_RETURN_NONE;
-    if (watch_stop(&self->watch))
+    /* a close() that is refused must not end the waits of tasks */
+    if (check_unused(self, early) || watch_stop(&self->watch))
         return NULL;
     if (!self->handle) /* Python code ran in watch_stop(), and closed the segment */
         Py_RETURN_NONE;
-    if (self->n_out && !early) {
-        PyOS_snprintf(text, sizeof text, "%zd views or buffers of '%.80s' are still out",
-                      self->n_out, shmview_name(self->handle));
-        return raise_text(self->state, SHMVIEW_ERR_BUSY, text);
-    }
-    if (segment_check_no_calls(self))
+    if (check_unused(self, early)) /* or made a view */
         return NULL;
     if (self->n_out) {
         self->parked = self->handle;

@@ -279,11 +279,14 @@ static void let_go(struct stream *self)
 
 static PyObject *close_stream(struct stream *self, bool is_early)
 {
-    if (self->line && watch_stop(&self->watch))
-        return NULL;
-    if (!self->line) /* or Python code ran in watch_stop(), and closed it */
+    if (!self->line)
         Py_RETURN_NONE;
-    if (check_unused(self, is_early))
+    /* a close() that is refused must not end the waits of tasks */
+    if (check_unused(self, is_early) || watch_stop(&self->watch))
+        return NULL;
+    if (!self->line) /* Python code ran in watch_stop(), and closed the stream */
+        Py_RETURN_NONE;
+    if (check_unused(self, is_early)) /* or took a frame */
         return NULL;
     let_go(self);
     Py_RETURN_NONE;

@@ -90,6 +90,20 @@ def test_closed_meanwhile():
     asyncio.run(main())
 
 
+def test_a_refused_close_ends_no_wait():
+    seg, other = shmview.create("seg", 100), shmview.attach("seg")
+
+    async def main():
+        task = asyncio.ensure_future(seg.changed())
+        await asyncio.sleep(0)
+        with seg.buf, pytest.raises(shmview.Busy):
+            seg.close()
+        await asyncio.sleep(0)
+        other.notify()
+        assert await asyncio.wait_for(task, 60) == 1
+    asyncio.run(main())
+
+
 def test_closed_after_its_loop():
     """A task that waits in a loop which was closed disturbs nobody."""
     seg, other = shmview.create("seg", 100), shmview.attach("seg")

@@ -135,6 +135,20 @@ def test_closed_meanwhile(stream, reader):
     run(main())
 
 
+def test_a_refused_close_ends_no_wait(stream, reader):
+    async def main():
+        write(stream, 1)
+        with await reader.__anext__():
+            task = asyncio.ensure_future(all_of(reader))
+            await asyncio.sleep(0)
+            with pytest.raises(shmview.Busy):
+                reader.close()
+        write(stream, 2)
+        stream.end()
+        assert await task == [2]
+    run(main())
+
+
 def test_cancelled(stream, reader):
     async def main():
         with pytest.raises(asyncio.TimeoutError):
