@@ -61,23 +61,6 @@ static bool change(struct place *p, uint32_t from, uint32_t to)
                                        __ATOMIC_ACQUIRE);
 }
 
-/* Takes a place; the caller has the lock. Returns it, or NULL if all are taken. */
-static struct place *take_place(const struct places *w)
-{
-    struct place *found = NULL;
-    for (uint32_t i = 0; !found && i < w->n; i++)
-        if (load(&w->memory->places[i].state) == FREE)
-            found = &w->memory->places[i];
-    for (uint32_t i = 0; !found && i < w->n; i++)
-        if (shmview_process_has_ended(w->memory->places[i].process))
-            found = &w->memory->places[i];
-    if (!found || shmview_process_name(&found->process))
-        return NULL;
-    found->ticket = w->memory->tickets++;
-    store(&found->state, WAITING);
-    return found;
-}
-
 /* Returns the waiter that came first, or NULL. */
 static struct place *first(const struct places *w)
 {
@@ -103,15 +86,42 @@ static bool notify_one(const struct places *w)
     return false;
 }
 
-/* Passes on the notification of each waiter that was killed before it had the lock. */
+/* Passes on the notification, if it has one, of a waiter that was killed before it had the lock. */
+static void pass_on(const struct places *w, struct place *p)
+{
+    if (load(&p->state) == NOTIFIED && change(p, NOTIFIED, FREE))
+        notify_one(w);
+}
+
+/* Passes on the notifications of all waiters that were killed. */
 static void inherit(const struct places *w)
 {
     for (uint32_t i = 0; i < w->n; i++) {
         struct place *p = &w->memory->places[i];
-        if (load(&p->state) == NOTIFIED && shmview_process_has_ended(p->process) &&
-            change(p, NOTIFIED, FREE))
-            notify_one(w);
+        if (load(&p->state) == NOTIFIED && shmview_process_has_ended(p->process))
+            pass_on(w, p);
     }
+}
+
+/* Takes a place; the caller has the lock. Returns it, or NULL if all are taken. */
+static struct place *take_place(const struct places *w)
+{
+    struct place *found = NULL;
+    for (uint32_t i = 0; !found && i < w->n; i++)
+        if (load(&w->memory->places[i].state) == FREE)
+            found = &w->memory->places[i];
+    for (uint32_t i = 0; !found && i < w->n; i++) {
+        struct place *p = &w->memory->places[i];
+        if (!shmview_process_has_ended(p->process))
+            continue;
+        pass_on(w, p);
+        found = p;
+    }
+    if (!found || shmview_process_name(&found->process))
+        return NULL;
+    found->ticket = w->memory->tickets++;
+    store(&found->state, WAITING);
+    return found;
 }
 
 /* Waits in a place until it is notified. Returns 1; 0 if the deadline has passed; or -1 with an

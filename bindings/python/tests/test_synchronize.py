@@ -274,6 +274,24 @@ def test_too_many_waiters():
             condition.wait(0)
 
 
+def test_the_place_of_a_killed_waiter_is_taken():
+    """No place is free. That of a killed waiter had a notification, which the oldest waiter gets."""
+    condition = shmview.Condition()
+    places = condition._waiters._block.create_memoryview().cast("I")
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    for place in range(252):
+        places[16 + 4 * place] = pid if place == 3 else os.getpid()
+        places[16 + 4 * place + 2] = 2 if place == 3 else 1
+        places[16 + 4 * place + 3] = (place - 7) % 252
+    with condition:
+        assert condition.wait(0) is False
+    states = places[16:].tolist()[2::4]
+    assert (states[3], states[7], states.count(1)) == (0, 2, 250)
+
+
 # --- Barrier ------------------------------------------------------------------
 
 def pass_twice(barrier, ready):
