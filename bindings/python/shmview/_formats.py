@@ -81,7 +81,11 @@ def _of_ctypes(kind):
     reports lacks the padding in some versions."""
     import ctypes
     if isinstance(kind, type(ctypes.Array)):
-        return f"({kind._length_}){_of_ctypes(kind._type_)}"
+        shape = []
+        while isinstance(kind, type(ctypes.Array)):
+            shape.append(str(kind._length_))
+            kind = kind._type_
+        return f"({','.join(shape)}){_of_ctypes(kind)}"
     if not isinstance(kind, type(ctypes.Structure)):
         text = _refuse(kind) if isinstance(kind, type(ctypes.Union)) else memoryview(kind()).format
         return f"^{text[-1]}" if text[-1] in "gP" else text  # they have no standard size

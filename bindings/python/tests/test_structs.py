@@ -2,6 +2,7 @@
 """Views whose elements are structs: values, fields and assignment, also with formats of Python's struct
 module."""
 
+import ctypes
 import random
 import struct
 
@@ -58,3 +59,21 @@ def test_struct_module(seg):
         v[1] = values
         assert v[1] == values
         assert struct.unpack(text, v[1:].tobytes()[:struct.calcsize(text)]) == values, text
+
+
+class Cell(ctypes.Structure):
+    _fields_ = [("n", ctypes.c_short * 2 * 3), ("x", ctypes.c_double)]
+
+
+def test_arrays_of_arrays_of_ctypes(seg):
+    assert seg.cast(ctypes.c_int * 3 * 2, 2).format == "(2,3)i"
+    grid = (Cell * 2 * 2)()
+    grid[1][0].n[2][1], grid[1][0].x = 7, 0.5
+    view = seg.cast(Cell * 2 * 2, ())
+    assert view.itemsize == ctypes.sizeof(grid) and memoryview(grid).shape == (2, 2)
+    seg.buf[:view.itemsize] = bytes(grid)
+    zeros = ([[0, 0]] * 3, 0)
+    assert view.item() == ([[zeros, zeros], [([[0, 0], [0, 0], [0, 7]], 0.5), zeros]],)
+    view[()] = ([[zeros, zeros], [zeros, ([[1, 2], [3, 4], [5, 6]], 1.5)]],)
+    grid = (Cell * 2 * 2).from_buffer_copy(view)
+    assert grid[1][0].x == 0 and (grid[1][1].n[2][0], grid[1][1].x) == (5, 1.5)
