@@ -209,13 +209,13 @@ class StreamEnded(Error, EOFError):
 
 
 class OwnerDied(Error):
-    """The last owner of the lock died inside, so the bytes may be half written. The caller does not
-    hold the lock; see Segment.recover().
+    """The last owner of the lock died inside, or called unlock(repaired=False), so the bytes may be
+    half written. The caller does not hold the lock; see Segment.recover().
 
-    name: the name of the segment. pid, command: the process that died, or 0 and '' if that is no
+    name: the name of the segment. pid, command: the process of that owner, or 0 and '' if it is no
     longer known. generation, phase: the phase in which it died. when: the time of the death in
-    seconds, on the clock of time.monotonic(); 0 if it is not known. died_at: the same time as a
-    datetime of this machine's time zone; None if it is not known.
+    seconds, on the clock of time.monotonic(); 0 if it is not known, as that of a thread, or if
+    nobody has died. died_at: the same time as a datetime of this machine's time zone; None for 0.
 
     phase is None if another phase is current now, or if the Segment does not know the name yet,
     because taking a lock sends no request to the daemon. Segment.phase sends one."""
@@ -270,7 +270,8 @@ def _who(pid, command):
 
 def make_death(name, pid, generation, phase, command, when):
     """Makes an OwnerDied, which the extension module raises or returns."""
-    made = OwnerDied(f"{_who(pid, command)} died while it held the lock of '{name}'; see Segment.recover()")
+    made = OwnerDied(f"{_who(pid, command)} died while it held the lock of '{name}'"
+                     f"{'' if when else ', or gave it back unrepaired'}; see Segment.recover()")
     made.__dict__.update(name=name, pid=pid, command=command, generation=generation, phase=phase,
                          when=when)
     return made

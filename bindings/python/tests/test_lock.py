@@ -81,7 +81,8 @@ def test_owner_died():
         assert (died.name, died.pid, died.phase, died.generation) == ("seg", child.pid, "one", 1)
         assert died.command.startswith("python3") and 0 < died.when <= time.monotonic()
         assert abs(died.died_at.timestamp() - time.time()) < 60
-        assert str(child.pid) in str(died) and pickle.loads(pickle.dumps(died)).pid == child.pid
+        assert f"process {child.pid} ({died.command}) died while it held the lock of 'seg'; see" in str(died)
+        assert pickle.loads(pickle.dumps(died)).pid == child.pid
         assert seg.lock_status().dirty
     with pytest.raises(ZeroDivisionError):
         with seg.recover() as died:
@@ -97,9 +98,11 @@ def test_owner_died():
     with seg.locked():
         assert seg.buf[0] == 1
     seg.lock()
-    seg.unlock(repaired=False)
-    with pytest.raises(shmview.OwnerDied):
+    seg.unlock(repaired=False)  # nobody dies
+    with pytest.raises(shmview.OwnerDied, match=r"^a thread of this process \(python3.*\) died while it held the lock "
+                                                "of 'seg', or gave it back unrepaired; see Segment.recover") as e:
         seg.lock()
+    assert (e.value.pid, e.value.when, e.value.died_at) == (os.getpid(), 0, None)
     with seg.recover():
         pass
 

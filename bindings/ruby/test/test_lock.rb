@@ -101,8 +101,10 @@ class TestLock < ShmviewTest
     assert_raises(ZeroDivisionError) { @seg.recover { 1 / 0 } }
     @seg.synchronize { assert_equal 1, @seg.buf[0] }
     @seg.lock
-    @seg.unlock(repaired: false)
-    assert_raises(Shmview::OwnerDied) { @seg.lock }
+    @seg.unlock(repaired: false) # nobody dies
+    died = assert_raises(Shmview::OwnerDied) { @seg.lock }
+    assert_match(/ process .* died while it held the lock of 'seg', or gave it back unrepaired; see/, died.message)
+    assert_equal [Process.pid, nil], [died.pid, died.died_at]
     @seg.recover { nil }
   end
 

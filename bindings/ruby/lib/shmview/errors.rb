@@ -129,16 +129,17 @@ module Shmview
   # Another process of an MPI job has failed. Only calls of libshmview-mpi have this error.
   class PeerFailed < Error; CODE = 50; end
 
-  # The last exclusive holder of a lock died inside: the bytes may be half written. A method that
-  # raises this holds nothing; see Segment#recover.
+  # The last exclusive holder of a lock died inside, or called unlock(repaired: false): the bytes may
+  # be half written. A method that raises this holds nothing; see Segment#recover.
   class OwnerDied < Error
-    # The process id and the command of the dead owner; 0 and "" if they are not known.
+    # The process id and the command of that owner; 0 and "" if they are not known.
     attr_reader :pid, :command
     # The generation and the layout of the phase in which the owner died. phase is nil if another
     # phase has begun since then. It is also nil if the Segment does not know the name yet, because
     # taking a lock does not call the daemon; Segment#phase does.
     attr_reader :generation, :phase
-    # The time of the death in seconds of Process::CLOCK_MONOTONIC; 0: unknown.
+    # The time of the death in seconds of Process::CLOCK_MONOTONIC; 0: unknown, or nobody
+    # has died.
     attr_reader :when
 
     # Returns the time of the death as a Time, or nil if it is unknown.
@@ -176,7 +177,9 @@ module Shmview
     end
 
     def self.make_death(name, pid, generation, phase, command, at)
-      died = OwnerDied.new("#{who(pid, command)} died while it held the lock of '#{name}'; see Segment#recover")
+      unrepaired = ", or gave it back unrepaired" if at.zero?
+      died = OwnerDied.new("#{who(pid, command)} died while it held the lock of '#{name}'#{unrepaired}; " \
+                           "see Segment#recover")
       fill(died, facts: { name: name }, pid: pid, generation: generation, phase: phase,
                  command: command, when: at)
     end
