@@ -8,6 +8,10 @@
 /* How often the processes of a table are asked about, for all waiters together. */
 #define ASK_MS 20
 
+/* How long monitor_enter() waits with the GIL: a few times as long as a thread is inside, so that
+ * the processes that use a monitor much do not keep one out. */
+#define BRIEF_NS 50000
+
 static void store(uint32_t *word, uint32_t value)
 {
     __atomic_store_n(word, value, __ATOMIC_RELEASE);
@@ -61,13 +65,26 @@ static void repair(struct monitor *m)
         monitor_ring(m, bell, 0);
 }
 
+/* Waits without the GIL until the mutex is free. Repairs after a death, and gives the mutex back: a
+ * thread that took the GIL inside could wait long for it, and so would all processes. Returns 0 or
+ * an error. */
+static int pass_through(struct monitor *m)
+{
+    int r = shmview_mutex_lock(&m->memory->mutex, SHMVIEW_FOREVER);
+    if (r == SHMVIEW_OWNER_DIED)
+        repair(m);
+    return r < 0 ? r : shmview_mutex_unlock(&m->memory->mutex);
+}
+
 int monitor_enter(struct monitor *m)
 {
     int r = shmview_mutex_trylock(&m->memory->mutex);
-    if (UNLIKELY(r == -SHMVIEW_ERR_TIMED_OUT)) {
+    while (UNLIKELY(r == -SHMVIEW_ERR_TIMED_OUT)) {
         Py_BEGIN_ALLOW_THREADS;
-        r = shmview_mutex_lock(&m->memory->mutex, SHMVIEW_FOREVER);
+        r = pass_through(m);
         Py_END_ALLOW_THREADS;
+        if (r == 0)
+            r = shmview_mutex_lock(&m->memory->mutex, shmview_deadline(BRIEF_NS));
     }
     if (UNLIKELY(r < 0)) {
         PyErr_SetString(PyExc_RuntimeError, shmview_error_text());

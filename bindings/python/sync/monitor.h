@@ -86,7 +86,8 @@ PyObject *monitor_new(PyTypeObject *type, PyObject *args, uint32_t kind, uint32_
 
 /* Enter and leave. monitor_enter() first completes the change of a process that died inside. It
  * waits without the GIL, for moments only, and runs no signal handlers. Returns 0, or -1 with an
- * exception and outside. The thread inside must not run Python code. */
+ * exception and outside. The thread inside has the GIL already, so that the others never wait for
+ * the GIL of its process, and must not run Python code. */
 int monitor_enter(struct monitor *m);
 void monitor_leave(struct monitor *m);
 

@@ -2,11 +2,13 @@
 """Semaphore, BoundedSemaphore, Condition, Event and Barrier, and what a killed process leaves in
 them. CPython's own tests of these classes are in cpython.py."""
 
+import ctypes
 import multiprocessing.pool
 import multiprocessing.synchronize
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
 import warnings
@@ -150,6 +152,38 @@ def die_inside(memory, n_writes):
     mutex = 64 // 4
     memory[mutex + 4] = pid  # the owner: its id, and a birth of 0, which is not known
     memory[mutex + 7] = pid
+
+
+def library():
+    """Returns libshmview, whose calls keep the GIL."""
+    with open("/proc/self/maps") as maps:
+        return ctypes.PyDLL(next(line.split(None, 5)[5].strip() for line in maps if "/libshmview.so" in line))
+
+
+def test_nobody_waits_for_the_gil_inside():
+    """A thread waits for the mutex of a semaphore. It gets it, and repairs, while this thread keeps the GIL, which
+    nobody who is inside may wait for."""
+    semaphore, got = shmview.Semaphore(1), []
+    memory, owner, rung = words(semaphore), 64 // 4 + 4, 16 // 4
+    library_, mutex = library(), (ctypes.c_char * 64).from_buffer(semaphore._block.create_memoryview()[64:128])
+    lock, waiters, interval = library_.shmview_mutex_lock, 0x80000000, sys.getswitchinterval()
+    lock.argtypes = [ctypes.c_void_p, ctypes.c_int64]
+    assert lock(mutex, 0) == 0
+    thread = threading.Thread(target=lambda: got.append(semaphore.acquire()))
+    thread.start()
+    await_(lambda: memory[owner] & waiters)
+    sys.setswitchinterval(1000)
+    try:
+        deadline = time.monotonic() + PATIENCE
+        assert library_.shmview_mutex_unlock_not_repaired(mutex) == 0
+        while not memory[rung] and time.monotonic() < deadline:
+            pass
+        assert memory[rung] and lock(mutex, time.monotonic_ns() + PATIENCE * 10**9) == 0
+        library_.shmview_mutex_unlock(mutex)
+    finally:
+        sys.setswitchinterval(interval)
+    thread.join()
+    assert got == [True] and semaphore.get_value() == 0
 
 
 # --- Event --------------------------------------------------------------------
