@@ -118,7 +118,8 @@ static int run_fill(struct context *c, int argc, char **argv)
 }
 
 #define HELP                                                                                       \
-    "Values are 12, 0xff, 2.5, nan, true, 1+2j, text. Options come before NAME.\n\n"               \
+    "NAME needs a VIEW, a SLICE or --as. Options come before it.\n"                                \
+    "Values are 12, 0xff, 2.5, nan, true, 1+2j, text.\n\n"                                         \
     "  -N, --notify              add one to the counter of changes afterwards\n" TARGET_HELP
 
 const struct verb verb_set = {
