@@ -25,6 +25,12 @@
 #define FIXED_LEAST 1e-4L
 #define FIXED_RANGE 1e3L
 
+/* The most characters before and after the point: a sign and the digits of a number below
+ * FIXED_MOST, which may be rounded up. An element that changes between two passes can be larger,
+ * and gets no column for its hundreds of digits. */
+#define LEFT_MOST  10
+#define RIGHT_MOST ARRAY_PRECISION
+
 /* How all floats of an array are written. Complex elements have two of these, because numpy aligns
  * real and imaginary parts separately. */
 struct float_style {
@@ -129,6 +135,8 @@ static void style_measure(struct float_style *s, long double x, uint32_t dtype)
     int exponent = x == 0 ? 2 : exponent_digits(d.point - 1);
     if (!s->is_exponential && x == 0)
         right = 0;
+    left = left < LEFT_MOST ? left : LEFT_MOST;
+    right = right < RIGHT_MOST ? right : RIGHT_MOST;
     s->left = left > s->left ? left : s->left;
     s->right = right > s->right ? right : s->right;
     s->exponent = exponent > s->exponent ? exponent : s->exponent;
@@ -151,7 +159,8 @@ static void style_finish(struct float_style *s)
         s->left = special - after;
 }
 
-/* Writes x to text, in the width that all floats of the style have. Returns that width. */
+/* Writes x to text, in the width that all floats of the style have; or wider, if x has changed
+ * since it was measured. Returns like snprintf(). */
 static int put_float(const struct float_style *s, long double x, uint32_t dtype, char *text,
                      size_t bytes)
 {
@@ -228,10 +237,12 @@ static void put_number(struct array *a, char *text, size_t bytes)
         snprintf(text, bytes, "%*s", a->width, scalar_text(dtype, &s, number));
         return;
     }
-    int n = put_float(&a->parts[0], s.z[0], scalar_part(dtype), text, bytes);
+    const size_t room = bytes - 1; /* for all but the j */
+    size_t n = (size_t)put_float(&a->parts[0], s.z[0], scalar_part(dtype), text, room);
     if (s.kind == SHMVIEW_VALUE_REAL)
         return;
-    put_float(&a->parts[1], s.z[1], scalar_part(dtype), text + n, bytes - (size_t)n);
+    n = n < room ? n : room - 1;
+    put_float(&a->parts[1], s.z[1], scalar_part(dtype), text + n, room - n);
     size_t length = strlen(text), end = length;
     while (end && text[end - 1] == ' ')
         end--;
