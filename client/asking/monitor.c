@@ -25,12 +25,15 @@
 #include "common/wire/wire_events.h"
 
 #define RETRY_NS 5000000 /* pause between attempts to reach a daemon that is gone */
+/* How long open() waits for a daemon that hangs up because it ends and another one follows. */
+#define RETURN_NS 900000000
 
 /* A monitor. The event is the last one that was returned; its strings are borrowed from reply. */
 struct shmview_monitor {
     struct endpoint where;
     struct wire_monitor want; /* the request; owns its names */
     int fd;                   /* -1: connect before the next event */
+    bool is_heard;            /* this connection has brought an event */
     struct frame in;
     struct wire_reply reply; /* the event borrows from it */
     struct shmview_event event;
@@ -56,6 +59,13 @@ static bool is_over(int64_t deadline)
     return deadline != SHMVIEW_FOREVER && now_ns() >= deadline;
 }
 
+/* Whether fd can be read, or is at its end. */
+static bool poll_now(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    return poll(&p, 1, 0) > 0;
+}
+
 /* Connects and sends the request. Without a deadline it waits for a daemon that is too busy to
  * accept. With one it does not, because connecting has no deadline. Returns an enum reach,
  * NOT_REACHED with EAGAIN if the daemon is too busy; or an error. */
@@ -67,6 +77,7 @@ static int subscribe(struct shmview_monitor *m, int64_t deadline)
     int r = connection_dial(&m->where, deadline == SHMVIEW_FOREVER, &m->fd);
     if (r)
         return r;
+    m->is_heard = false;
     for (size_t at = 0, n = strlen(text) + 1; at < n;) {
         ssize_t sent = frame_send(m->fd, text + at, n - at, NULL, 0);
         if (sent == -EAGAIN && !is_over(deadline)) {
@@ -76,6 +87,8 @@ static int subscribe(struct shmview_monitor *m, int64_t deadline)
             }
             continue;
         }
+        if ((sent == -EPIPE || sent == -ECONNRESET) && poll_now(m->fd))
+            break; /* the daemon has hung up, and may have sent a refusal before */
         if (sent < 0) {
             hang_up(m);
             errno = (int)-sent;
@@ -141,6 +154,7 @@ static int take(struct shmview_monitor *m, const char *text, size_t n)
     }
     if (r == EVENT_UNKNOWN)
         return STEP_ON;
+    m->is_heard = true;
     remember(m);
     return STEP_EVENT;
 }
@@ -170,19 +184,21 @@ static int wait_readable(int fd, int64_t deadline)
 }
 
 /* Receives what the socket has. Hangs up if the daemon is gone, which is no error here: the next
- * step connects again. Returns 0 or an error. */
+ * step connects again. A daemon that accepts and hangs up without an event counts as no daemon,
+ * because the next one can do that too. Returns STEP_ON, STEP_ALONE or an error. */
 static int receive(struct shmview_monitor *m)
 {
     int r = frame_reserve(&m->in, LIMIT_REQUEST_BYTES);
     ssize_t n = r ? r : frame_receive(&m->in, m->fd, LIMIT_REQUEST_BYTES, NULL);
     if (n > 0 || n == -EAGAIN || n == -EINTR)
-        return 0;
+        return STEP_ON;
     if (n == -ENOMEM)
         return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
     hang_up(m);
     if (n == -EPROTO || n == -EMSGSIZE)
         return fail(SHMVIEW_ERR_PROTOCOL, "%s: descriptors, or too long an event", m->where.path);
-    return 0;
+    errno = ECONNRESET;
+    return m->is_heard ? STEP_ON : STEP_ALONE;
 }
 
 /* Does one thing towards the next event: connect, read a message that was received, or wait and
@@ -200,9 +216,7 @@ static int step(struct shmview_monitor *m, int64_t deadline)
     int r = wait_readable(m->fd, deadline);
     if (r == WAIT_EXPIRED)
         return fail(SHMVIEW_ERR_TIMED_OUT, "no event until the deadline");
-    if (r == WAIT_READY)
-        r = receive(m);
-    return r ? r : STEP_ON;
+    return r == WAIT_READY ? receive(m) : r;
 }
 
 /* Waits for the next event. While no daemon answers, tries again every RETRY_NS until the
@@ -216,6 +230,23 @@ static int next(struct shmview_monitor *m, int64_t deadline)
         if (r == STEP_ALONE && is_over(deadline))
             return fail(SHMVIEW_ERR_DISCONNECTED, "%s: the daemon is %s: %s", m->where.path,
                         errno == EAGAIN ? "too busy to connect to" : "gone", strerror(errno));
+        if (r == STEP_ALONE && (r = wait_a_moment(RETRY_NS)))
+            return r;
+    }
+}
+
+/* Waits for the first event. Tries again for a while if the daemon hangs up. Returns STEP_EVENT or
+ * an error. */
+static int first(struct shmview_monitor *m)
+{
+    const int64_t patience = now_ns() + RETURN_NS;
+    for (;;) {
+        int r = step(m, SHMVIEW_FOREVER);
+        if (r == STEP_EVENT || r < 0)
+            return r;
+        if (r == STEP_ALONE && (errno != ECONNRESET || is_over(patience)))
+            return fail(SHMVIEW_ERR_NO_DAEMON, "%s: %s", m->where.path,
+                        errno == ECONNRESET ? "the daemon hung up" : strerror(errno));
         if (r == STEP_ALONE && (r = wait_a_moment(RETRY_NS)))
             return r;
     }
@@ -277,19 +308,14 @@ int shmview_monitor_open(struct shmview_connection *connection,
     m->want.n_names = o.n_names;
     if (!m->want.names)
         r = fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
-    else
-        do
-            r = step(m, SHMVIEW_FOREVER);
-        while (r == STEP_ON);
-    if (r == STEP_EVENT) {
-        m->has_first = true;
-        *ret_monitor = m;
-        return 0;
+    r = r ? r : first(m);
+    if (r) {
+        shmview_monitor_close(m);
+        return r;
     }
-    if (r == STEP_ALONE)
-        r = fail(SHMVIEW_ERR_NO_DAEMON, "%s: %s", m->where.path, strerror(errno));
-    shmview_monitor_close(m);
-    return r;
+    m->has_first = true;
+    *ret_monitor = m;
+    return 0;
 }
 
 int shmview_monitor_next(struct shmview_monitor *monitor, int64_t deadline_ns,
