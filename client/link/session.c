@@ -19,7 +19,10 @@
 #include "common/base/descriptor.h"
 #include "common/base/util.h"
 
-#define START_TIMEOUT_MS 10000
+#define START_TIMEOUT_S 10
+/* The longest time between two looks whether the first process has ended. Its end closes the pipe,
+ * but not if a child that another thread forked at that moment has inherited it. */
+#define LOOK_MS 20
 
 extern char **environ;
 
@@ -89,14 +92,50 @@ static int spawn(const char *program, char *const argv[], int error_fd, pid_t *r
     return r;
 }
 
-/* Waits until fd has something to read. Returns an enum wait_outcome or -SHMVIEW_ERR_INTERRUPTED.
- */
-static int await_text(int fd, int64_t deadline)
+/* The first process of a daemon. */
+struct start {
+    pid_t pid;
+    int status; /* of its end; 0 if that is unknown */
+    int fd;     /* its standard error */
+    char *text; /* the beginning of what it has printed there: n of at most bytes */
+    size_t n, bytes;
+};
+
+/* More than text can hold is read and dropped, so that the program does not block. Returns whether
+ * more can come. */
+static bool read_some(struct start *s)
 {
-    struct pollfd p = {.fd = fd, .events = POLLIN};
+    char rest[256];
+    bool room = s->n + 1 < s->bytes;
+    ssize_t got =
+        read(s->fd, room ? s->text + s->n : rest, room ? s->bytes - 1 - s->n : sizeof rest);
+    if (got <= 0)
+        return got < 0 && errno == EINTR;
+    s->n += room ? (size_t)got : 0;
+    return true;
+}
+
+/* A program that ignores or reaps SIGCHLD itself leaves us without a status. */
+static bool has_ended(struct start *s)
+{
+    pid_t r = waitpid(s->pid, &s->status, WNOHANG);
+    return r == s->pid || (r < 0 && errno != EINTR);
+}
+
+/* Waits until the process has ended, and reads its text. Returns an enum wait_outcome or
+ * -SHMVIEW_ERR_INTERRUPTED. */
+static int await_end(struct start *s)
+{
+    const int64_t deadline = now_ns() + (int64_t)START_TIMEOUT_S * 1000000000;
+    struct pollfd p = {.fd = s->fd, .events = POLLIN};
     while (now_ns() < deadline) {
-        if (poll(&p, 1, WAIT_NS / 1000000) > 0)
+        if (has_ended(s)) {
+            while (poll(&p, 1, 0) > 0 && read_some(s) && now_ns() < deadline)
+                continue;
             return WAIT_READY;
+        }
+        if (poll(&p, 1, p.fd < 0 ? 1 : LOOK_MS) > 0 && !read_some(s))
+            p.fd = -1; /* poll() only sleeps */
         int r = wait_go_on();
         if (r)
             return r;
@@ -104,25 +143,12 @@ static int await_text(int fd, int64_t deadline)
     return WAIT_EXPIRED;
 }
 
-/* Keeps the first line that the program prints, and reads until it closes its standard error. More
- * than text can hold is read and dropped, so that the program does not block. Returns 0, or
- * -SHMVIEW_ERR_INTERRUPTED. */
-static int read_text(int fd, char *text, size_t bytes)
+/* Ends the process. It only waits for the daemon, which runs on and exits when idle. */
+static void end_process(pid_t pid)
 {
-    size_t n = 0;
-    int64_t deadline = now_ns() + (int64_t)START_TIMEOUT_MS * 1000000;
-    int r;
-    while ((r = await_text(fd, deadline)) == WAIT_READY) {
-        char rest[256];
-        bool room = n + 1 < bytes;
-        ssize_t got = read(fd, room ? text + n : rest, room ? bytes - 1 - n : sizeof rest);
-        if (got <= 0)
-            break;
-        n += room ? (size_t)got : 0;
-    }
-    text[n] = '\0';
-    text[strcspn(text, "\n")] = '\0';
-    return r < 0 ? r : 0;
+    kill(pid, SIGKILL);
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
 }
 
 /* Describes the end of a program that failed without a line of text. */
@@ -153,8 +179,8 @@ int session_start(const char *path, char *text, size_t bytes)
 {
     char program[PATH_MAX];
     char *argv[] = {program, (char *)"--session", (char *)"--socket", (char *)path, NULL};
-    int ends[2], status = 0;
-    pid_t pid;
+    struct start s = {.text = text, .bytes = bytes};
+    int ends[2];
     int r = shmview_daemon_path(program, sizeof program);
     if (r) {
         snprintf(text, bytes, "$SHMVIEW_DAEMON is too long");
@@ -165,25 +191,27 @@ int session_start(const char *path, char *text, size_t bytes)
         snprintf(text, bytes, "pipe: %s", strerror(-r));
         return -1;
     }
-    r = spawn(program, argv, ends[1], &pid);
+    r = spawn(program, argv, ends[1], &s.pid);
     close(ends[1]);
     if (r) {
         close(ends[0]);
         snprintf(text, bytes, "%s: %s", program, strerror(r));
         return -1;
     }
-    int ended = read_text(ends[0], text, bytes);
+    s.fd = ends[0];
+    r = await_end(&s);
     close(ends[0]);
-    if (ended)
-        kill(pid, SIGKILL); /* it only waits for the daemon, which runs on and exits when idle */
-    while ((r = waitpid(pid, &status, 0)) < 0 && errno == EINTR)
-        continue;
-    if (ended)
-        return ended;
-    /* a program that ignores or reaps SIGCHLD itself leaves us without a status */
-    if (r != pid || status == 0)
+    text[s.n] = '\0';
+    text[strcspn(text, "\n")] = '\0';
+    if (r != WAIT_READY)
+        end_process(s.pid);
+    if (r == WAIT_EXPIRED)
+        snprintf(text, bytes, "%s does not listen after %d s", program, START_TIMEOUT_S);
+    if (r != WAIT_READY)
+        return r < 0 ? r : -1;
+    if (s.status == 0)
         return 0;
     if (!text[0])
-        describe_end(program, status, text, bytes);
+        describe_end(program, s.status, text, bytes);
     return -1;
 }

@@ -3,6 +3,7 @@
  * daemon answers. */
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -205,6 +206,17 @@ START_TEST(the_daemon_beside_the_library_is_started)
 }
 END_TEST
 
+/* Lets $SHMVIEW_DAEMON be a script of the shell, which the caller unlinks. */
+static void set_script(const char *path, const char *text)
+{
+    FILE *script = fopen(path, "we");
+    ck_assert_ptr_nonnull(script);
+    fprintf(script, "#!/bin/sh\n%s\n", text);
+    ck_assert_int_eq(fchmod(fileno(script), 0700), 0);
+    fclose(script);
+    setenv("SHMVIEW_DAEMON", path, 1);
+}
+
 START_TEST(a_daemon_that_cannot_start_tells_why)
 {
     struct shmview_connection *none = NULL;
@@ -216,12 +228,7 @@ START_TEST(a_daemon_that_cannot_start_tells_why)
     setenv("SHMVIEW_DAEMON", "/bin/false", 1);
     REFUSED(shmview_connect(NULL, 0, &none), NO_DAEMON, "/bin/false exited with status 1");
     snprintf(path, sizeof path, "%s/killed", place_directory());
-    FILE *script = fopen(path, "we");
-    ck_assert_ptr_nonnull(script);
-    fputs("#!/bin/sh\nkill -9 $$\n", script);
-    ck_assert_int_eq(fchmod(fileno(script), 0700), 0);
-    fclose(script);
-    setenv("SHMVIEW_DAEMON", path, 1);
+    set_script(path, "kill -9 $$");
     REFUSED(shmview_connect(NULL, 0, &none), NO_DAEMON, "/killed was ended by signal 9");
     unlink(path);
     setenv("SHMVIEW_DAEMON", daemon_program(), 1);
@@ -233,6 +240,56 @@ START_TEST(a_daemon_that_cannot_start_tells_why)
     REFUSED(shmview_connect(NULL, 0, &none), NO_DAEMON, "Not a directory");
     unlink(path);
     ck_assert_ptr_null(none);
+    end();
+}
+END_TEST
+
+/* Ends the wait at the count-th time that it is asked. */
+static int count_down(void *arg)
+{
+    unsigned *count = arg;
+    return --*count == 0;
+}
+
+START_TEST(the_wait_for_a_daemon_that_does_not_listen_can_be_ended)
+{
+    struct shmview_connection *none = NULL;
+    unsigned count = 5;
+    char path[64];
+    begin("600");
+    snprintf(path, sizeof path, "%s/mute", place_directory());
+    set_script(path, "exec sleep 1000 2>&-");
+    shmview_on_wait(count_down, &count);
+    REFUSED(shmview_connect(NULL, 0, &none), INTERRUPTED, "");
+    shmview_on_wait(NULL, NULL);
+    ck_assert_ptr_null(none);
+    unlink(path);
+    end();
+}
+END_TEST
+
+/* A process that outlives the daemon has inherited its standard error. */
+START_TEST(the_end_of_a_daemon_is_seen_while_its_errors_stay_open)
+{
+    struct shmview_connection *none = NULL;
+    char path[64], other[64], text[200];
+    int pid = 0;
+    begin("600");
+    snprintf(path, sizeof path, "%s/left", place_directory());
+    snprintf(other, sizeof other, "%s/other", place_directory());
+    snprintf(text, sizeof text, "sleep 1000 &\necho $! >%s\necho out of order >&2\nexit 1", other);
+    set_script(path, text);
+    int64_t began = await_now_ns();
+    REFUSED(shmview_connect(NULL, 0, &none), NO_DAEMON, "out of order");
+    int64_t lasted = await_now_ns() - began;
+    FILE *file = fopen(other, "re");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(fscanf(file, "%d", &pid), 1);
+    fclose(file);
+    ck_assert_int_eq(kill(pid, SIGKILL), 0);
+    ck_assert_int_lt(lasted, INT64_C(8000000000)); /* a start may last 10 s */
+    unlink(other);
+    unlink(path);
     end();
 }
 END_TEST
@@ -361,6 +418,8 @@ int main(void)
         SUITE_TEST(the_environment_comes_before_all),
         SUITE_TEST(the_daemon_beside_the_library_is_started),
         SUITE_TEST(a_daemon_that_cannot_start_tells_why),
+        SUITE_TEST(the_wait_for_a_daemon_that_does_not_listen_can_be_ended),
+        SUITE_TEST(the_end_of_a_daemon_is_seen_while_its_errors_stay_open),
         SUITE_TEST(paths_have_a_limit),
         SUITE_TEST(a_relative_path_leads_to_one_place),
         SUITE_TEST(what_is_no_shmviewd_is_told_apart),
