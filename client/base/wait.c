@@ -13,6 +13,12 @@
  * and many critical sections are as short. */
 #define SPINS 100
 
+#ifdef __GLIBC_PREREQ
+#if __GLIBC_PREREQ(2, 30)
+#define HAS_CLOCKLOCK
+#endif
+#endif
+
 /* The function that ends the waits of this thread. */
 static __thread struct asked {
     int (*is_over)(void *arg); /* of shmview_on_wait(); NULL: nothing ends a wait */
@@ -93,6 +99,27 @@ int wait_go_on(void)
     return ask(true);
 }
 
+/* Locks the mutex within WAIT_NS. Returns 0 or an errno. A step of the time of day does not
+ * lengthen the wait, where the C library can wait by another clock. */
+static int lock_for_a_while(pthread_mutex_t *mutex)
+{
+    struct timespec t;
+#ifdef HAS_CLOCKLOCK
+    const clockid_t clock = CLOCK_MONOTONIC;
+#else
+    const clockid_t clock = CLOCK_REALTIME; /* pthread_mutex_timedlock() has no other */
+#endif
+    clock_gettime(clock, &t);
+    t.tv_nsec += WAIT_NS;
+    t.tv_sec += t.tv_nsec / 1000000000;
+    t.tv_nsec %= 1000000000;
+#ifdef HAS_CLOCKLOCK
+    return pthread_mutex_clocklock(mutex, clock, &t);
+#else
+    return pthread_mutex_timedlock(mutex, &t);
+#endif
+}
+
 int wait_for_mutex(pthread_mutex_t *mutex)
 {
     if (!self.is_over) {
@@ -100,12 +127,7 @@ int wait_for_mutex(pthread_mutex_t *mutex)
         return 0;
     }
     for (;;) {
-        struct timespec t;
-        clock_gettime(CLOCK_REALTIME, &t);
-        t.tv_nsec += WAIT_NS;
-        t.tv_sec += t.tv_nsec / 1000000000;
-        t.tv_nsec %= 1000000000;
-        int r = pthread_mutex_timedlock(mutex, &t);
+        int r = lock_for_a_while(mutex);
         if (r == 0)
             return 0;
         r = wait_go_on();
