@@ -135,8 +135,8 @@ void locks_each(void (*visit)(struct lock *, void *), void *arg);
 
 /* Whether any thread of this process holds the lock. */
 bool lock_is_held(const struct lock *l);
-/* Whether a thread of this process shares the lock, or may have shared it before the slot was
- * lost. */
+/* Whether a thread of this process shares the lock, or may have shared it before the slot, or
+ * its count, was lost. */
 bool lock_may_be_shared(const struct lock *l);
 /* Ends the use of the lock through this handle. Releases the holds of the calling thread. If
  * another thread is inside, leaves the lock as if that thread had died there. Shared holds of

@@ -33,6 +33,37 @@ __attribute__((noinline)) int wake_drain(struct lock *l)
     return 0;
 }
 
+/* Gives the word readers its generation back, with count 0. This drops what threads added to a word
+ * without it: each of them has seen that, and counts itself again. The word is read before the
+ * slot is checked. A CAS thus never replaces the word of the slot's next user. */
+static void restore_readers(struct lock *l)
+{
+    uint32_t none = no_readers(l), v = atomic_load(word(l->my_readers));
+    while (v >> SHMVIEW_READER_COUNT_BITS != none >> SHMVIEW_READER_COUNT_BITS && slot_is_mine(l) &&
+           !swap(l->my_readers, &v, none))
+        ;
+}
+
+__attribute__((noinline)) bool count_thread_again(struct lock *l)
+{
+    do {
+        restore_readers(l);
+        if (!slot_is_mine(l))
+            return false;
+    } while (!count_thread(l));
+    return true;
+}
+
+/* If another thread has counted itself since the word lost its count, this thread has left in its
+ * place, and that thread comes here. */
+__attribute__((noinline)) int leave_uncounted(struct lock *l)
+{
+    restore_readers(l);
+    if (owner_of(atomic_load(word(&l->control->lock))))
+        wake_drain(l);
+    return fail_lost(l);
+}
+
 /* Adds the lock to the table of this thread, which is open and has room. */
 static void remember(struct lock *l)
 {
@@ -180,8 +211,10 @@ __attribute__((always_inline)) static inline int take_shared(struct lock *l, int
         return take_shared_slowly(l, deadline);
     uint64_t group = atomic_load_explicit(&l->my_group, memory_order_relaxed);
     STEP(AT_COUNTS);
-    atomic_fetch_add(word(l->my_readers), 1);
+    bool is_counted = count_thread(l);
     STEP(AT_COUNTED);
+    if (__builtin_expect(!is_counted, 0))
+        return take_shared_slowly(l, deadline); /* which counts this thread anew */
     /* the slow function sets a group that is clear. A thread that is inside exclusively finds the
      * word owned, and nests there */
     if (__builtin_expect(

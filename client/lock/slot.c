@@ -31,7 +31,7 @@ static bool is_signed(const struct lock *l)
 static bool is_shared(const struct lock *l)
 {
     return is_signed(l) && slot_is_mine(l) &&
-           atomic_load(word(l->my_readers)) & SHMVIEW_READER_COUNT_MASK;
+           atomic_load(word(l->my_readers)) - no_readers(l) - 1 < SHMVIEW_READER_COUNT_MASK;
 }
 
 bool lock_is_held(const struct lock *l)
@@ -39,10 +39,16 @@ bool lock_is_held(const struct lock *l)
     return atomic_load(&l->owner) || is_shared(l);
 }
 
+/* Whether the word readers has lost the generation, and with it the count. */
+static bool is_overwritten(const struct lock *l)
+{
+    return (atomic_load(word(l->my_readers)) ^ no_readers(l)) >> SHMVIEW_READER_COUNT_BITS;
+}
+
 bool lock_may_be_shared(const struct lock *l)
 {
-    return is_shared(l) ||
-           (is_signed(l) && (is_lost(l) || !slot_is_mine(l)) && atomic_load(&l->my_group));
+    return is_shared(l) || (is_signed(l) && atomic_load(&l->my_group) &&
+                            (is_lost(l) || !slot_is_mine(l) || is_overwritten(l)));
 }
 
 void lock_take_slot(struct lock *l, uint32_t slot, uint32_t generation, uint32_t v)

@@ -224,6 +224,28 @@ static inline bool group_is_set(const struct lock *l)
            atomic_load_explicit(&l->my_group, memory_order_relaxed);
 }
 
+/* The word readers of this client's slot while no thread of it shares the lock. */
+static inline uint32_t no_readers(const struct lock *l)
+{
+    return l->me >> SHMVIEW_SLOT_BITS << SHMVIEW_READER_COUNT_BITS;
+}
+
+/* Adds 1 to the word readers of the slot. Returns whether that counts this thread: owners ignore a
+ * word without this client's generation, which the word loses if another client overwrites it or
+ * truncates the object. */
+static inline bool count_thread(struct lock *l)
+{
+    return __builtin_expect(
+        atomic_fetch_add(word(l->my_readers), 1) - no_readers(l) < SHMVIEW_READER_COUNT_MASK, 1);
+}
+
+/* Counts this thread after count_thread() did not. Returns false if this client has lost the slot.
+ */
+bool count_thread_again(struct lock *l);
+/* Ends the leave of a thread that the word readers did not count. Returns -SHMVIEW_ERR_LOST,
+ * because an owner may have been inside. */
+int leave_uncounted(struct lock *l);
+
 /* Counts this thread as a reader in the slot, and then sets its group if it is clear, because an
  * owner looks only at the slots of groups that are set. The count must come first: an owner clears
  * a group, and sets it again if it then finds a count. Returns whether the thread is counted; false
@@ -235,7 +257,8 @@ static inline bool enter_slot(struct lock *l)
     uint64_t group = UINT64_C(1) << (l->me & SHMVIEW_SLOT_MASK) % SHMVIEW_READER_GROUPS;
     atomic_store_explicit(&l->my_group, group, memory_order_relaxed);
     STEP(AT_COUNTS);
-    atomic_fetch_add(word(l->my_readers), 1);
+    if (!count_thread(l) && !count_thread_again(l))
+        return false;
     STEP(AT_COUNTED);
     if (!group_is_set(l))
         atomic_fetch_or(word64(&l->control->reader_groups), group);
@@ -247,14 +270,17 @@ static inline bool enter_slot(struct lock *l)
 int wake_drain(struct lock *l);
 
 /* Removes this thread from the count in the slot, and wakes an owner that waits for readers.
- * Returns 0, or -SHMVIEW_ERR_LOST without any change if this client has lost the slot. */
+ * Returns 0; or -SHMVIEW_ERR_LOST if the count was lost, or, without any change, if this client has
+ * lost the slot. */
 static inline int leave_slot(struct lock *l)
 {
     if (__builtin_expect(!slot_is_mine(l), 0))
         return fail_lost(l);
     STEP(AT_UNCOUNTS);
-    atomic_fetch_sub(word(l->my_readers), 1);
+    uint32_t before = atomic_fetch_sub(word(l->my_readers), 1);
     STEP(AT_UNCOUNTED);
+    if (__builtin_expect(before - no_readers(l) - 1 >= SHMVIEW_READER_COUNT_MASK, 0))
+        return leave_uncounted(l);
     if (__builtin_expect(owner_of(atomic_load(word(&l->control->lock))) != 0, 0))
         return wake_drain(l);
     return 0;

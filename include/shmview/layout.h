@@ -97,7 +97,8 @@ struct shmview_object_header {
  * because ids repeat from then on. The user signs the slot before it uses the
  * lock for the first time: it stores 0 in id, writes pid, command and waits,
  * stores its generation with count 0 in readers, and stores its id last. A reader
- * of the slot that finds the id it expects finds that user's words.
+ * of the slot that finds the id it expects finds that user's words. If another
+ * client has overwritten readers, the user stores its generation there again.
  *
  * Only readers decides anything about the lock. The other words before stream_next name the client
  * to people. The words stream_* belong to the streams of stream_layout.h, which describes them;

@@ -61,6 +61,19 @@ static int64_t repairs(void)
     return n;
 }
 
+/* A shared hold through seg keeps writers out. */
+static void expect_shared(struct shmview_segment *other)
+{
+    OK(shmview_lock_shared(seg));
+    REFUSED(shmview_trylock(other), TIMED_OUT, "");
+    OK(shmview_lock_shared(other));
+    OK(shmview_unlock(other));
+    REFUSED(shmview_trylock(other), TIMED_OUT, "");
+    OK(shmview_unlock(seg));
+    OK(shmview_lock(other));
+    OK(shmview_unlock(other));
+}
+
 /* The lock works, for those who had it mapped and for others; the first is told of a death. */
 static void expect_lock(void)
 {
@@ -72,10 +85,8 @@ static void expect_lock(void)
     OK(shmview_unlock(seg));
     OK(shmview_lock(other));
     OK(shmview_unlock(other));
-    OK(shmview_lock_shared(seg));
-    OK(shmview_lock_shared(other));
-    OK(shmview_unlock(other));
-    OK(shmview_unlock(seg));
+    expect_shared(other);
+    expect_shared(other);
     OK(shmview_detach(other));
 }
 
@@ -153,6 +164,40 @@ START_TEST(data_are_truncated)
 }
 END_TEST
 
+/* Overwrites the word readers of the slot of seg, the first one. */
+static void overwrite_readers(uint32_t v)
+{
+    off_t at = sizeof(struct shmview_control) + offsetof(struct shmview_slot, readers);
+    ck_assert_int_eq(pwrite(reader.fds[1], &v, sizeof v, at), sizeof v);
+}
+
+/* Whatever the word of a reader becomes, while the reader is outside or inside: its next hold
+ * counts. A reader that was inside learns that writers could come in. */
+START_TEST(a_count_of_readers_is_overwritten)
+{
+    static const uint32_t words[] = {0, 1, 0x55555555, 0xffffffff};
+    begin();
+    struct shmview_segment *other = client_attach(conn, "s", SHMVIEW_WRITE);
+    expect_shared(other);
+    for (unsigned i = 0; i < 4; i++) {
+        overwrite_readers(words[i]);
+        expect_shared(other);
+        OK(shmview_lock_shared(seg));
+        overwrite_readers(words[i]);
+        REFUSED(shmview_unlock(seg), LOST, "taken away");
+        expect_shared(other);
+        OK(shmview_lock_shared(seg));
+        overwrite_readers(words[i]);
+        OK(shmview_lock(other)); /* which clears the count */
+        OK(shmview_unlock(other));
+        REFUSED(shmview_unlock(seg), LOST, "taken away");
+        expect_shared(other);
+    }
+    OK(shmview_detach(other));
+    end();
+}
+END_TEST
+
 static bool has_size(int fd, off_t bytes)
 {
     struct stat st;
@@ -214,6 +259,7 @@ int main(void)
         SUITE_TEST(a_lock_is_damaged),
         SUITE_TEST(a_lock_is_damaged_while_no_daemon_runs),
         SUITE_TEST(an_owner_stays_inside),
+        SUITE_TEST(a_count_of_readers_is_overwritten),
         SUITE_TEST(data_are_truncated),
         SUITE_TEST(objects_that_grow),
         SUITE_TEST(objects_that_grow_while_no_daemon_runs),
