@@ -122,6 +122,10 @@ static inline int lock_enter(struct lock *l)
 {
     return __builtin_expect(is_ready(l), 1) ? 0 : l->prepare(l);
 }
+/* Drops the record of this thread if it is that of an ancestor. A child that no handler of
+ * pthread_atfork() has prepared must call it before a lock is ready: the short calls look only at
+ * held, and would take the hold of the ancestor for this thread's. */
+void thread_check_process(void);
 /* Gives the lock a new slot, which is not signed yet. v is a recent value of the lock word. */
 void lock_take_slot(struct lock *l, uint32_t slot, uint32_t generation, uint32_t v);
 /* Marks the lock as lost, because the daemon has ended the attachment. */

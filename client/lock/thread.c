@@ -88,6 +88,12 @@ static void thread_after_fork(void)
     this_thread.held = &thread_special;
 }
 
+void thread_check_process(void)
+{
+    if (this_thread.epoch && this_thread.epoch != process_epoch())
+        thread_after_fork();
+}
+
 static void make_exit_key(void)
 {
     process_at_fork(PROCESS_LOCK, thread_after_fork);

@@ -38,6 +38,7 @@ _Static_assert(offsetof(struct shmview_segment, lock) == 0, "as lock_of() has it
 static int prepare_lock(struct lock *l)
 {
     struct shmview_segment *segment = (struct shmview_segment *)(void *)l;
+    thread_check_process();
     int r = segment_step_in(segment);
     if (r)
         return r;

@@ -312,6 +312,46 @@ START_TEST(children_have_files_of_their_own)
 }
 END_TEST
 
+/* A child that the thread inside shared has forked does not have this hold, and its own hold
+ * counts. */
+static void use_own_hold(struct shmview_segment *segment)
+{
+    OK(shmview_notify(segment)); /* attaches, and opens no record of holds */
+    REFUSED(shmview_unlock(segment), NOT_OWNER, "");
+    for (int i = 0; i < 2; i++)
+        OK(shmview_lock_shared(segment));
+    for (int i = 0; i < 2; i++)
+        OK(shmview_unlock(segment));
+    REFUSED(shmview_unlock(segment), NOT_OWNER, "");
+}
+
+START_TEST(children_have_holds_of_their_own)
+{
+    daemon_start(&d);
+    struct shmview_connection *conn = client_connect(&d);
+    struct shmview_segment *segment = client_create(conn, "s", 100);
+    for (int i = 0; i < 4; i++) {
+        bool shares = i & 1, handlers = i & 2;
+        OK(shmview_lock_shared(segment)); /* the thread has a record also if it shares nothing */
+        if (!shares)
+            OK(shmview_unlock(segment));
+        pid_t pid = handlers ? fork() : _Fork();
+        if (pid == 0) {
+            use_own_hold(segment);
+            _exit(0);
+        }
+        ck_assert_int_eq(process_wait(pid), 0);
+        if (shares)
+            OK(shmview_unlock(segment));
+        OK(shmview_lock(segment));
+        OK(shmview_unlock(segment));
+    }
+    OK(shmview_detach(segment));
+    OK(shmview_disconnect(conn));
+    daemon_stop(&d);
+}
+END_TEST
+
 int main(void)
 {
     const struct suite_test tests[] = {
@@ -320,6 +360,7 @@ int main(void)
         SUITE_TEST(becomes_another_program),
         SUITE_TEST(has_no_presence),
         SUITE_TEST(children_have_files_of_their_own),
+        SUITE_TEST(children_have_holds_of_their_own),
         SUITE_END,
     };
     return suite_main("survivors", tests);
