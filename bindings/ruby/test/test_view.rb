@@ -225,6 +225,15 @@ class TestView < ShmviewTest
     assert_equal [[[9]], [single[1][0]]], single.to_a
   end
 
+  def test_an_array_that_contains_itself_is_no_struct
+    array = []
+    array << array
+    assert_raises(TypeError, ArgumentError) { @seg.cast("T{i:a:}", 1)[0..] = array }
+    assert_raises(TypeError, ArgumentError) { @seg.cast("T{i:a:}", [1, 1])[] = array }
+    assert_raises(TypeError, ArgumentError) { @seg.cast("T{T{i:b:}:a:}", 1)[0] = array }
+    assert_raises(TypeError, ArgumentError) { @seg.cast("i", [1, 1])[] = array }
+  end
+
   def test_casts_are_checked
     assert_raises(Shmview::FormatError) { @seg.cast("quatsch") }
     error = assert_raises(Shmview::FormatError) { @seg.cast("T{i:a:k}") }

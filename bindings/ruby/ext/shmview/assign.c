@@ -124,15 +124,19 @@ static void assign_array(VALUE self, struct view *view, const struct shmview_vie
 }
 
 /* An element of a struct format is an Array too. Returns whether array is one such element: its
- * first entries are not nested deeper than the first fields. */
+ * first entries are not nested deeper than the first fields. An Array that contains itself is
+ * nested deeper than any. */
 static bool is_one_struct(struct view *view, VALUE array)
 {
-    uint32_t depth = 0;
     if (view->v.dtype != SHMVIEW_STRUCT || RARRAY_LEN(array) == 0)
         return false;
-    for (VALUE v = array; RB_TYPE_P(v, T_ARRAY); depth++)
+    uint32_t left = struct_depth(view);
+    for (VALUE v = array; RB_TYPE_P(v, T_ARRAY); left--) {
+        if (left == 0)
+            return false;
         v = RARRAY_LEN(v) ? RARRAY_AREF(v, 0) : Qnil;
-    return depth <= struct_depth(view);
+    }
+    return true;
 }
 
 /* Sets a part of any shape, by the class of value. */
