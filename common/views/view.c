@@ -273,7 +273,10 @@ int view_check(const struct view_desc *desc, uint64_t size, uint64_t *ret_nbytes
 void view_settle(struct view_desc *desc, uintptr_t base)
 {
     const struct format *aligned = desc->item->aligned;
-    if (!aligned || desc->indirect || (base + desc->offset) % aligned->align)
+    if (!aligned || desc->indirect)
+        return;
+    /* each by itself, as other checks demand of a view that is made from this one */
+    if (base % aligned->align || desc->offset % aligned->align)
         return;
     for (uint32_t d = 0; d < desc->ndim; d++)
         if (desc->shape[d] > 1 && desc->strides[d] % (int64_t)aligned->align)

@@ -73,8 +73,8 @@ int view_check(const struct view_desc *desc, uint64_t size, uint64_t *ret_nbytes
 int view_cast(struct view_desc *desc, uint64_t offset, uint64_t nbytes, uint64_t size,
               struct view_fault *fault);
 
-/* Replaces a free form of desc->item by the aligned form if each element is aligned in a segment
- * that begins at the address base. Leaves a view with suboffsets as it is, because any writer may
+/* Replaces a free form of desc->item by the aligned form if base, the address of the segment, and
+ * the offsets of all elements are aligned. Leaves a view with suboffsets as it is, because any writer may
  * change the offsets of its rows. The description must have been checked. */
 void view_settle(struct view_desc *desc, uintptr_t base);
 

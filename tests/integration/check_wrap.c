@@ -123,7 +123,7 @@ START_TEST(read_only_memory_has_read_only_views)
 }
 END_TEST
 
-/* Alignment is that of the address, wherever the memory begins. */
+/* Both the memory and the offset must be aligned. */
 START_TEST(memory_that_is_not_aligned)
 {
     struct shmview_segment *s;
@@ -135,7 +135,26 @@ START_TEST(memory_that_is_not_aligned)
     OK(shmview_view_cast(s, "<i", 0, 4, &v));
     ck_assert_uint_eq(v.flags, SHMVIEW_VIEW_UNALIGNED);
     OK(shmview_view_cast(s, "<i", 2, 4, &v));
-    ck_assert_uint_eq(v.flags, 0);
+    ck_assert_uint_eq(v.flags, SHMVIEW_VIEW_UNALIGNED);
+    OK(shmview_detach(s));
+}
+END_TEST
+
+/* Here the elements are aligned, but neither the memory nor the offset is. */
+START_TEST(two_misalignments_do_not_cancel_out)
+{
+    struct shmview_segment *s;
+    struct shmview_view v, part, turned;
+    double x = 0;
+    static _Alignas(8) unsigned char memory[64];
+    OK(shmview_wrap(memory + 4, 60, 0, NULL, NULL, &s));
+    OK(shmview_view_cast(s, "<d", 4, 48, &v));
+    ck_assert_uint_eq(v.flags & SHMVIEW_VIEW_UNALIGNED, SHMVIEW_VIEW_UNALIGNED);
+    OK(shmview_view_slice(&v, 0, 1, 3, 1, &part));
+    OK(shmview_view_transpose(&v, NULL, &turned));
+    OK(shmview_set_double(&part, (const ptrdiff_t[]){0}, 2.5));
+    OK(shmview_get_double(&turned, (const ptrdiff_t[]){1}, &x));
+    ck_assert(x == 2.5);
     OK(shmview_detach(s));
 }
 END_TEST
@@ -274,6 +293,7 @@ int main(void)
         SUITE_TEST(views_see_the_memory),
         SUITE_TEST(read_only_memory_has_read_only_views),
         SUITE_TEST(memory_that_is_not_aligned),
+        SUITE_TEST(two_misalignments_do_not_cancel_out),
         SUITE_TEST(foreign_memory_has_no_lock),
         SUITE_TEST(foreign_memory_has_no_layouts),
         SUITE_TEST(a_child_has_its_own_copy),

@@ -66,6 +66,18 @@ def test_arrays_of_numpy():
     assert shmview.wrap(numpy.array(2.5)).item() == 2.5
 
 
+def test_fields_that_are_aligned_in_memory_that_is_not():
+    numpy = pytest.importorskip("numpy")
+    packed = numpy.dtype([("h", "<u4"), ("x", "<f8"), ("t", "<u4")])
+    memory = bytearray(52)
+    start = 4 - ctypes.addressof(ctypes.c_char.from_buffer(memory)) % 8
+    start += 8 if start < 0 else 0
+    array = numpy.frombuffer(memory, packed, count=2, offset=start)
+    view = shmview.wrap(array)["x"]
+    view[1] = 2.5
+    assert view.T.tolist() == view[:].tolist() == array["x"].tolist() == [0, 2.5]
+
+
 def test_a_format():
     owner = bytearray(24)
     view = shmview.wrap(owner, "i4", (2, 3))

@@ -322,7 +322,7 @@ START_TEST(marks_have_no_alignment)
     ck_assert_str_eq(settled(desc_of("=h", 0, 1, INTS(4), INTS(3)), page).item->text, "<h");
     ck_assert_str_eq(settled(desc_of("=h", 0, 1, INTS(1), INTS(3)), page).item->text, "h");
     ck_assert_str_eq(settled(desc_of("<h", 3, 0, NULL, C_ORDER), page).item->text, "<h");
-    ck_assert_str_eq(settled(desc_of("<h", 3, 0, NULL, C_ORDER), page + 1).item->text, "h");
+    ck_assert_str_eq(settled(desc_of("<h", 3, 0, NULL, C_ORDER), page + 1).item->text, "<h");
     ck_assert_str_eq(settled(desc_of(">h", 3, 0, NULL, C_ORDER), page).item->text, ">h");
     ck_assert_ptr_nonnull(settled(desc_of(">h", 3, 0, NULL, C_ORDER), page).item->aligned);
     ck_assert_ptr_null(settled(desc_of(">h", 4, 0, NULL, C_ORDER), page).item->aligned);
