@@ -17,6 +17,9 @@
 /* The most slots that a search frees. */
 #define BATCH_MAX 32
 
+/* How often another writer may be faster at the oldest slot, before a writer takes any slot. */
+#define RACES 4
+
 /* What one look at all readers found. */
 struct look {
     uint64_t holds[HOLD_WORDS];                /* the slots that they hold */
@@ -208,32 +211,79 @@ static bool is_shown(const struct shmview_stream *s, uint32_t f, uint32_t unknow
     return false;
 }
 
-/* Collects slots whose frames every reader has taken, or may miss, and clears what they show. */
-static void collect(struct shmview_stream *s, struct search *search)
+/* Collects slot f and clears what it shows, if every reader has taken its frame, or may miss it. */
+static void collect_slot(struct shmview_stream *s, struct search *search, uint32_t f)
 {
     struct writer *w = &s->writer;
-    uint32_t n = s->plan.n_slots, f = w->cursor;
-    for (uint32_t i = 0; i < n && search->n < search->wanted; i++) {
+    struct shown shown;
+    if (is_held(&search->look, f)) {
+        atomic_store_explicit(&w->in_the_way, search->look.holder, memory_order_relaxed);
+        return;
+    }
+    if (!own(s, f))
+        return;
+    if (!is_taken(s, search, f, &shown)) {
+        disown(s, f);
+        return;
+    }
+    STEP(AT_STREAM_CLEARS);
+    /* Nothing else, not even a 0: a reader that has held the slot since the look may be passing
+     * the frame on, and its number would be lost. */
+    clear(s, f, shown.published);
+    STEP(AT_STREAM_CLEARED);
+    search->unknown[search->n] = (uint8_t)shown.unknown;
+    search->slots[search->n++] = (uint16_t)f;
+    w->cursor = f;
+}
+
+/* Finds the slot with the oldest frame that this writer may collect; first of all one that shows no
+ * frame. The age is the number in stage 0, which a slot shows even if only the ring of a later
+ * stage still has its frame. Returns n_slots if there is none. */
+static uint32_t find_oldest(struct shmview_stream *s, const struct search *search)
+{
+    struct writer *w = &s->writer;
+    uint32_t n = s->plan.n_slots, f = w->cursor, ret = n;
+    uint64_t least = UINT64_MAX;
+    for (uint32_t i = 0; i < n && least > 0; i++) {
         struct shown shown;
         f = f + 1 < n ? f + 1 : 0;
         if (is_held(&search->look, f)) {
             atomic_store_explicit(&w->in_the_way, search->look.holder, memory_order_relaxed);
             continue;
         }
-        if (!own(s, f))
+        uint32_t *owner = &slot_words(s, f)->owner;
+        uint32_t seen = atomic_load_explicit(word(owner), memory_order_relaxed);
+        if ((seen && is_alive(stream_lock(s), seen)) || !is_taken(s, search, f, &shown))
             continue;
-        if (!is_taken(s, search, f, &shown)) {
-            disown(s, f);
-            continue;
+        uint64_t *shows = &slot_words(s, f)->shows[0];
+        uint64_t age = shown_number(atomic_load_explicit(word64(shows), memory_order_relaxed));
+        if (!shown.published)
+            age = 0;
+        if (age < least) {
+            least = age;
+            ret = f;
         }
-        STEP(AT_STREAM_CLEARS);
-        /* Nothing else, not even a 0: a reader that has held the slot since the look may be passing
-         * the frame on, and its number would be lost. */
-        clear(s, f, shown.published);
-        STEP(AT_STREAM_CLEARED);
-        search->unknown[search->n] = (uint8_t)shown.unknown;
-        search->slots[search->n++] = (uint16_t)f;
-        w->cursor = f;
+    }
+    return ret;
+}
+
+/* Collects slots, the oldest first. The slots of an only writer have the order of their frames, so
+ * it goes on after the last one. Many writers publish in any order, and each has its own cursor. In
+ * a lossless stream the order does not matter, because nobody needs a frame that is collected. */
+static void collect(struct shmview_stream *s, struct search *search)
+{
+    struct writer *w = &s->writer;
+    uint32_t n = s->plan.n_slots, f;
+    bool by_age = has_many_writers(s) && !is_lossless(s);
+    for (int i = 0; by_age && i < RACES && search->n == 0; i++) {
+        if ((f = find_oldest(s, search)) == n)
+            return;
+        collect_slot(s, search, f);
+    }
+    f = w->cursor;
+    for (uint32_t i = 0; i < n && search->n < search->wanted; i++) {
+        f = f + 1 < n ? f + 1 : 0;
+        collect_slot(s, search, f);
     }
 }
 

@@ -27,6 +27,17 @@ static int await_death(struct shmview_stream *s, uint32_t id, int64_t until)
     return r;
 }
 
+/* Lets the search for free slots begin with the oldest frame, as the earlier writer would. */
+static void find_cursor(struct shmview_stream *s)
+{
+    uint64_t last = ring_last(s, 0), entry = ring_load(s, 0, last);
+    uint32_t f = entry_slot(entry);
+    claim_take(&s->writer.claim);
+    if (last && entry_sequence(entry) == last && f < s->plan.n_slots)
+        s->writer.cursor = f;
+    claim_release(&s->writer.claim);
+}
+
 /* Takes the word writer. If another client has it, waits for its death, but not longer than a death
  * may take to be noticed. Returns 0 or an error. */
 static int take_role(struct shmview_stream *s, int64_t deadline)
@@ -49,6 +60,7 @@ static int take_role(struct shmview_stream *s, int64_t deadline)
     STEP(AT_STREAM_ROLE);
     if (seen && seen != l->me)
         death_mark(s, seen);
+    find_cursor(s);
     atomic_store(&s->writer.is_writer, true);
     return 0;
 }

@@ -50,7 +50,8 @@
  *
  * Costs. No call makes a system call unless it, or the other side, waits. No cost depends on the
  * size of a frame, and none on the number of slots while writers need not search for a free one.
- * The cost of a loan grows with the number of readers.
+ * The cost of a loan grows with the number of readers. In a latest stream with many writers each
+ * loan searches all slots for the oldest frame.
  *
  * Trust. A process that can write a stream can write all its frames. One that can read it can make
  * writers wait, by holding frames. One with SHMVIEW_PEEK can follow a stream and disturb nobody,
