@@ -133,6 +133,8 @@ int fail_call(struct context *c, int error);
  * names.
  */
 int fail_segment(struct context *c, int error, const char *name);
+/* Like fail_segment(), if the segment could not be attached. Prints how the user can get access. */
+int fail_attach(struct context *c, int error, const char *name);
 /* Like fail_segment() with SHMVIEW_ERR_NOT_FOUND, but no call of the library has failed. */
 int fail_not_found(struct context *c, const char *name);
 int fail_memory(struct context *c);

@@ -65,11 +65,11 @@ static const struct hint {
      "'shmviewctl list' shows the segments that you may see"},
     {SHMVIEW_ERR_NO_LAYOUT, EXIT_NOT_FOUND,
      "'shmviewctl show' shows the layouts that there are, 'shmviewctl define' makes one"},
-    {SHMVIEW_ERR_EXISTS, EXIT_FAILED, "take another name, or 'shmviewctl remove' the old one"},
+    {SHMVIEW_ERR_EXISTS, EXIT_FAILED,
+     "take another name, or 'shmviewctl remove' the old one; if you cannot see it, another user "
+     "has the name"},
     {SHMVIEW_ERR_LAYOUT_EXISTS, EXIT_FAILED,
      "layouts stay as long as their segment: take another name"},
-    {SHMVIEW_ERR_DENIED, EXIT_FAILED,
-     "'shmviewctl list -o NAME,OWNER,GROUP,MODE' shows who may; its owner can 'shmviewctl chmod'"},
     {SHMVIEW_ERR_NO_SPACE, EXIT_FAILED,
      "'shmviewctl remove' what is not needed, or enlarge /dev/shm ('mount -o remount,size=')"},
     {SHMVIEW_ERR_QUOTA, EXIT_FAILED,
@@ -116,6 +116,16 @@ int fail_segment(struct context *c, int error, const char *name)
     return status;
 }
 
+int fail_attach(struct context *c, int error, const char *name)
+{
+    if (abs(error) != SHMVIEW_ERR_DENIED)
+        return fail_segment(c, error, name);
+    return fail_text(c,
+                     "%s: 'shmviewctl list -o NAME,OWNER,GROUP,MODE' shows who may; its owner can "
+                     "'shmviewctl chmod'",
+                     shmview_error_text());
+}
+
 int fail_not_found(struct context *c, const char *name)
 {
     warn_text(c, "no segment '%s': %s", name, find_hint(SHMVIEW_ERR_NOT_FOUND)->text);
@@ -130,6 +140,11 @@ static int connect_with(struct context *c, unsigned flags)
     if (c->connection)
         return 0;
     int r = shmview_connect(c->socket, flags, &c->connection);
+    if (r == -SHMVIEW_ERR_DENIED)
+        return fail_text(c,
+                         "%s: ask its administrator for access to the socket, or name another "
+                         "with --socket",
+                         shmview_error_text());
     return r ? fail_call(c, r) : 0;
 }
 
@@ -149,5 +164,5 @@ int attach(struct context *c, const char *name, int access, struct shmview_segme
     if (status)
         return status;
     int r = shmview_attach(c->connection, name, access, 0, ret_segment);
-    return r ? fail_segment(c, r, name) : 0;
+    return r ? fail_attach(c, r, name) : 0;
 }

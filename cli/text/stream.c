@@ -61,7 +61,7 @@ int stream_take_latest(struct context *c, const char *name, struct shmview_strea
     struct shmview_stream *stream;
     int r = shmview_stream_open(c->connection, name, SHMVIEW_READ, &stream);
     if (r)
-        return fail_segment(c, r, name);
+        return fail_attach(c, r, name);
     do
         r = shmview_stream_take_latest(stream, 0, ret_frame);
     while (r == SHMVIEW_WRITER_DIED);

@@ -11,14 +11,14 @@ static int freeze_one(struct context *c, const char *name)
     struct shmview_segment *segment;
     int r = shmview_attach(c->connection, name, SHMVIEW_PEEK, 0, &segment);
     if (r)
-        return fail_segment(c, r, name);
+        return fail_attach(c, r, name);
     bool is_frozen = shmview_is_frozen(segment);
     shmview_detach(segment);
     if (is_frozen)
         return EXIT_OK;
     r = shmview_attach(c->connection, name, SHMVIEW_WRITE, 0, &segment);
     if (r)
-        return fail_segment(c, r, name);
+        return fail_attach(c, r, name);
     r = shmview_freeze(segment, 0);
     int status = r ? fail_segment(c, r, name) : EXIT_OK;
     shmview_detach(segment);

@@ -45,7 +45,7 @@ static int open_stream(struct record *rec)
         return status;
     int r = shmview_stream_open(rec->c->connection, name, SHMVIEW_READ, &rec->stream);
     if (r)
-        return fail_segment(rec->c, r, rec->target.name);
+        return fail_attach(rec->c, r, rec->target.name);
     status = stream_find_view(rec->c, rec->stream, rec->target.name, rec->target.view, &rec->view);
     r = status ? 0 : shmview_stream_join(rec->stream);
     return r ? fail_call(rec->c, r) : status;

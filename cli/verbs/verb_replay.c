@@ -98,7 +98,7 @@ static int open_stream(struct replay *p)
     if (status)
         return status;
     int r = shmview_stream_open(p->c->connection, p->target.name, SHMVIEW_WRITE, &p->stream);
-    return r ? fail_segment(p->c, r, p->target.name)
+    return r ? fail_attach(p->c, r, p->target.name)
              : stream_find_view(p->c, p->stream, p->target.name, p->target.view, &p->view);
 }
 

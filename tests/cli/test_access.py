@@ -150,5 +150,11 @@ def test_what_others_may(ctl, stranger):
                   ["define", "open", "m: A=f4"], ["switch", "open", "l"]):
         status, out, err = stranger(*words)
         assert (status, out) == (1, ""), words
-        assert "shows who may; its owner can 'shmviewctl chmod'" in err
+        # the advice is for those who need access, not for those who are not its owner
+        assert ("shows who may; its owner can 'shmviewctl chmod'" in err) == (words[0] in ("define", "switch"))
+    status, out, err = stranger("create", "closed", "4")
+    assert status == 1 and "if you cannot see it, another user has the name" in err
+    os.chmod(ctl.environment["SHMVIEW_SOCKET"], 0o600)
+    status, out, err = stranger("list")
+    assert (status, out) == (1, "") and "administrator" in err and "chmod" not in err
     assert ctl.segment("open")["mode"] == "0644"
