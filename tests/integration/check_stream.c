@@ -426,6 +426,28 @@ START_TEST(peeking_disturbs_nobody)
 }
 END_TEST
 
+START_TEST(peeking_at_a_last_frame_that_is_gone)
+{
+    struct shmview_frame frames[2], frame;
+    struct shmview_stream *peek;
+    open_stream(SHMVIEW_LOSSLESS, 2);
+    OK(shmview_stream_open(conn, "s", SHMVIEW_PEEK, &peek));
+    OK(shmview_stream_join(peek));
+    write_frame(stream, 1);
+    for (int i = 0; i < 2; i++)
+        OK(shmview_stream_loan(stream, 0, &frames[i]));
+    REFUSED(shmview_stream_take_latest(peek, 0, &frame), TIMED_OUT, "no frame");
+    OK(shmview_stream_end(stream));
+    ck_assert_int_eq(shmview_stream_take_latest(peek, 0, &frame), SHMVIEW_STREAM_ENDED);
+    OK(shmview_frame_publish(&frames[0]));
+    OK(shmview_stream_take_latest(peek, 0, &frame));
+    ck_assert(frame.sequence == 2 && frame.missed == 1);
+    shmview_frame_discard(&frames[1]);
+    OK(shmview_stream_close(peek));
+    close_stream();
+}
+END_TEST
+
 int main(void)
 {
     const struct suite_test tests[] = {
@@ -445,6 +467,7 @@ int main(void)
         SUITE_TEST(one_writer_unless_it_is_for_many),
         SUITE_TEST(frames_pass_through_stages),
         SUITE_TEST(peeking_disturbs_nobody),
+        SUITE_TEST(peeking_at_a_last_frame_that_is_gone),
         SUITE_END,
     };
     return suite_main("stream", tests);
