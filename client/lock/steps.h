@@ -78,6 +78,7 @@
     X(STREAM_PUBLISHED, "stream: published, the slot is still mine")                               \
     X(STREAM_COUNTED, "stream: counted, the slot is given back, nobody is woken")                  \
     X(STREAM_GIVEN, "stream: the slot is given back, no writer is woken")                          \
+    X(STREAM_ENDS, "stream: the end of the stage is known, not stored")                            \
     X(STREAM_OPENED, "stream: the gate is open, nobody is woken")                                  \
     X(STREAM_WOKEN, "stream: published, and readers are woken")                                    \
     X(STREAM_CLOSED, "stream: the gate is closed, not looked again")                               \

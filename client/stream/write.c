@@ -11,6 +11,9 @@
  * as dead by the daemon. */
 #define DEATH_NS 200000000
 
+/* How often to store the end of a stage, while others store it too. */
+#define END_TRIES 1000
+
 /* Waits until a client has died, or until the time. Returns 0, or -SHMVIEW_ERR_INTERRUPTED. */
 static int await_death(struct shmview_stream *s, uint32_t id, int64_t until)
 {
@@ -245,6 +248,19 @@ void shmview_frame_discard(struct shmview_frame *frame)
         frame->state = FRAME_NONE;
 }
 
+/* Stores the number after the last frame. Another writer may have ended the stage later: its
+ * greater number stays, unless the ring does not reach it. */
+static void store_end(struct shmview_stream *s)
+{
+    uint64_t *ended = &s->stages[s->stage].words->ended;
+    for (int i = 0; i < END_TRIES; i++) {
+        uint64_t seen = atomic_load(word64(ended)), end = ring_last(s, s->stage) + 1;
+        STEP(AT_STREAM_ENDS);
+        if (seen == end || atomic_compare_exchange_strong(word64(ended), &seen, end))
+            return;
+    }
+}
+
 int shmview_stream_end(struct shmview_stream *stream)
 {
     struct shmview_stream *s = stream;
@@ -259,7 +275,7 @@ int shmview_stream_end(struct shmview_stream *stream)
     int r = stream_enter(s);
     if (r)
         return r;
-    atomic_store(word64(&s->stages[s->stage].words->ended), ring_last(s, s->stage) + 1);
+    store_end(s);
     gate_open(s, s->stages[s->stage].gate);
     return 0;
 }
