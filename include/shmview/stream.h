@@ -267,7 +267,8 @@ int shmview_stream_end(struct shmview_stream *stream);
 #define SHMVIEW_STREAM_ENDED 2
 
 /* Joins the stage as a reader, unless this handle has joined: it gets the frames that are published
- * from now on, and the history before. The first take does it as well. Does not block.
+ * from now on, and the history before unless it has left earlier. The first take does it as well.
+ * Does not block.
  *
  * Returns 0 on success. Returns _LOST, or what a forked child may get. */
 int shmview_stream_join(struct shmview_stream *stream);
