@@ -74,8 +74,8 @@ int view_cast(struct view_desc *desc, uint64_t offset, uint64_t nbytes, uint64_t
               struct view_fault *fault);
 
 /* Replaces a free form of desc->item by the aligned form if base, the address of the segment, and
- * the offsets of all elements are aligned. Leaves a view with suboffsets as it is, because any writer may
- * change the offsets of its rows. The description must have been checked. */
+ * the offsets of all elements are aligned. Leaves a view with suboffsets as it is, because any
+ * writer may change the offsets of its rows. The description must have been checked. */
 void view_settle(struct view_desc *desc, uintptr_t base);
 
 /* The end of a message about a format that wants its alignment. */
