@@ -65,6 +65,8 @@ def tools(tmp_path, monkeypatch):
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("SHMVIEW_DAEMON", os.environ["SHMVIEWD"])
+    # with it, processes that print at the same time mix the parts of their lines
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
 
 
 def check(found, shown):
