@@ -67,7 +67,7 @@ call() { # FUNCTION: a pattern that matches a call of it
 }
 
 in_order read hold "the slot is looked at after the bit is set" "$rmw" "$load"
-in_order reclaim collect "a slot is cleared after it is owned" "$(call own)" "$(call is_taken)" "$(call clear)"
+in_order reclaim collect_slot "a slot is cleared after it is owned" "$(call own)" "$(call is_taken)" "$(call clear)"
 in_order reclaim sift "the bits are looked at after the slots are cleared" "$fence" "$(call look_at_readers)" "$(call is_shown)"
 in_order reclaim look_at_readers "the bits are looked at after the next number" "$(call reader_at)" "$load" "$load"
 in_order reclaim reader_at "the words of a reader are looked at after its id" "$load" "$(call is_alive)"
