@@ -214,7 +214,7 @@ __attribute__((always_inline)) static inline int take_shared(struct lock *l, int
     bool is_counted = count_thread(l);
     STEP(AT_COUNTED);
     if (__builtin_expect(!is_counted, 0))
-        return take_shared_slowly(l, deadline); /* which counts this thread anew */
+        return take_shared_slowly(l, deadline); /* which counts this thread again */
     /* the slow function sets a group that is clear. A thread that is inside exclusively finds the
      * word owned, and nests there */
     if (__builtin_expect(

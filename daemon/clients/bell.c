@@ -31,7 +31,7 @@ struct bell {
     struct turns *turns;
     struct turn turn;
     struct connection *connection;
-    struct quota_user *payer; /* once it is closed with descriptors: who is charged for it */
+    struct quota_user *payer; /* once it is closed with descriptors: is charged for it */
     int fd;                   /* the daemon's end, owned */
     unsigned n;               /* messages since the queue was empty */
     bool for_all;             /* there were so many of them that all segments must be rung for */

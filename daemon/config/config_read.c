@@ -81,8 +81,8 @@ static char *read_text(struct config_reader *reader, const char *path, int fd, s
     return STEAL(text);
 }
 
-/* Adds one file to the configuration. After a fault the other files are still read, so that one run
- * reports all errors. */
+/* Adds one file to the configuration. After a fault the other files are still read, so that a
+ * single run reports all errors. */
 static void read_file(struct config_reader *reader, const char *path, bool required)
 {
     struct stat st;

@@ -205,15 +205,14 @@ static void give_slots_back(struct segment *segment)
     announce(live);
 }
 
-/* Maps the liveness object and, if an earlier daemon gave out slots, reads these. Must be called
- * before a slot is taken. If they are still unread here, no attachment has claimed one, so all of
- * them are given back. Returns 0 or -errno. */
+/* Reads the slots that an earlier daemon gave out, if any. Must be called before a slot is taken,
+ * with the liveness object mapped. If they are still unread here, no attachment has claimed one, so
+ * all of them are given back. Returns 0 or -errno. */
 static int know_slots(struct segment *segment)
 {
-    int r = use_map(segment->use);
-    if (r || !segment->unread)
-        return r;
-    r = read_slots(segment);
+    if (!segment->unread)
+        return 0;
+    int r = read_slots(segment);
     if (r == 0)
         give_slots_back(segment);
     return r;

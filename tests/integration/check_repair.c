@@ -74,7 +74,8 @@ static void expect_shared(struct shmview_segment *other)
     OK(shmview_unlock(other));
 }
 
-/* The lock works, for those who had it mapped and for others; the first is told of a death. */
+/* The lock works, for clients that had it mapped and for others; the first one learns of a death.
+ */
 static void expect_lock(void)
 {
     struct shmview_segment *other = client_attach(conn, "s", SHMVIEW_WRITE);

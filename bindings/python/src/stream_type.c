@@ -52,7 +52,8 @@ static PyMethodDef methods[] = {
     {"join", stream_join, METH_NOARGS,
      "join()\n--\n\nJoins the stage as a reader: it gets the frames that are published from now "
      "on, and\n"
-     "the history before. The first take() or iteration does it as well.\n\nRaises Lost."},
+     "the history before unless it has left earlier. The first take() or iteration does it as "
+     "well.\n\nRaises Lost."},
     {"leave", stream_leave, METH_NOARGS,
      "leave()\n--\n\nLeaves the stage: writers do not wait for this reader any longer. Frames that "
      "it has\n"

@@ -223,7 +223,8 @@ static VALUE stream_finish(VALUE self)
 
 /*
  * Joins the stage as a reader: it gets the frames that are published from now on, and the history
- * before. The first take does it as well. Returns self. Raises Lost, Closed.
+ * before unless it has left earlier. The first take does it as well. Returns self. Raises Lost,
+ * Closed.
  */
 static VALUE stream_join(VALUE self)
 {

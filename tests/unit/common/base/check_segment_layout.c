@@ -146,7 +146,7 @@ START_TEST(the_table_in_the_control_object)
 }
 END_TEST
 
-/* A part has as many layouts as a reply, so that another layout moves no more than that. */
+/* A part has as many layouts as a reply, so that another layout moves at most that. */
 START_TEST(long_texts_are_in_parts)
 {
     enum {
