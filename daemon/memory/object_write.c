@@ -2,6 +2,7 @@
 #include "daemon/memory/object_write.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -17,16 +18,17 @@ struct window {
     char *at; /* the first of these bytes */
 };
 
-/* Maps n bytes of the object from the byte `from` on. Returns 0 or -errno. */
-static int window_open(struct window *window, int fd, uint64_t from, size_t n)
+/* Maps n bytes of the object from the byte `from` on. Returns false, with errno set, if the system
+ * refuses. */
+static bool window_open(struct window *window, int fd, uint64_t from, size_t n)
 {
     size_t before = (size_t)(from % (uint64_t)sysconf(_SC_PAGESIZE));
     void *p =
         mmap(NULL, before + n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)(from - before));
     if (p == MAP_FAILED)
-        return -errno;
+        return false;
     *window = (struct window){.map = p, .map_bytes = before + n, .at = (char *)p + before};
-    return 0;
+    return true;
 }
 
 static void window_close(const struct window *window)
@@ -37,15 +39,14 @@ static void window_close(const struct window *window)
 int object_write(int fd, const void *bytes, size_t n, uint64_t at)
 {
     struct window window;
-    int r = window_open(&window, fd, at, n);
-    if (r)
-        return r;
+    if (!window_open(&window, fd, at, n))
+        return -errno;
     const struct iovec from = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = n};
     const struct iovec to = {.iov_base = window.at, .iov_len = n};
     ssize_t done = process_vm_writev(getpid(), &from, 1, &to, 1, 0);
     if (done < 0 && (errno == ENOSYS || errno == EPERM))
         done = pwrite(fd, bytes, n, (off_t)at);
-    r = done < 0 && errno != EFAULT ? -errno : done == (ssize_t)n ? 0 : -EIO;
+    int r = done < 0 && errno != EFAULT ? -errno : done == (ssize_t)n ? 0 : -EIO;
     window_close(&window);
     return r;
 }
@@ -53,9 +54,9 @@ int object_write(int fd, const void *bytes, size_t n, uint64_t at)
 int object_populate(int fd, uint64_t from, uint64_t to)
 {
     struct window window;
-    int r = window_open(&window, fd, from, (size_t)(to - from));
-    if (r)
-        return r;
+    if (!window_open(&window, fd, from, (size_t)(to - from)))
+        return -errno;
+    int r = 0;
     do
         r = madvise(window.map, window.map_bytes, MADV_POPULATE_WRITE) ? -errno : 0;
     while (r == -EINTR || r == -EAGAIN);
