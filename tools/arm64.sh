@@ -24,8 +24,8 @@ without "the birth of a process in its own /proc/self/stat is not that which oth
 without "vfork() is fork()" check_exiting check_exiting_holder check_fork_exec
 without "MADV_DONTFORK has no effect, so a child keeps the presence of its parent" \
     check_client_process check_lifetime_matrix check_many check_survivors
-without "MADV_POPULATE_WRITE has no effect" check_lifecycle check_object_space check_placement \
-    check_placement_commit check_populate
+without "MADV_POPULATE_WRITE has no effect" check_lifecycle check_object_space check_object_write \
+    check_placement check_placement_commit check_populate check_sealed
 without "the emulator joins neighbours in /proc/self/maps" check_buffer_count check_mappings
 without "recvmsg() does not report that it dropped descriptors" check_own_memory_hostile
 without "its limit of time is too short for an emulator" check_throttle rounds_many

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -36,6 +37,15 @@ static void window_close(const struct window *window)
     munmap(window->map, window->map_bytes);
 }
 
+/* pwrite() alone would enlarge an object that is too short. Returns as it. */
+static ssize_t write_within(int fd, const void *bytes, size_t n, uint64_t at)
+{
+    struct stat st;
+    if (fstat(fd, &st))
+        return -1;
+    return at + n > (uint64_t)st.st_size ? 0 : pwrite(fd, bytes, n, (off_t)at);
+}
+
 int object_write(int fd, const void *bytes, size_t n, uint64_t at)
 {
     struct window window;
@@ -45,7 +55,7 @@ int object_write(int fd, const void *bytes, size_t n, uint64_t at)
     const struct iovec to = {.iov_base = window.at, .iov_len = n};
     ssize_t done = process_vm_writev(getpid(), &from, 1, &to, 1, 0);
     if (done < 0 && (errno == ENOSYS || errno == EPERM))
-        done = pwrite(fd, bytes, n, (off_t)at);
+        done = write_within(fd, bytes, n, at);
     int r = done < 0 && errno != EFAULT ? -errno : done == (ssize_t)n ? 0 : -EIO;
     window_close(&window);
     return r;

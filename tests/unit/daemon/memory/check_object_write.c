@@ -77,6 +77,11 @@ START_TEST(where_the_kernel_refuses)
         ck_assert_int_eq(object_write(fd, "bytes", 5, 4095), 0);
         ck_assert(faults_end());
         has(fd, "bytes", 5, 4095);
+        ck_assert_int_eq(ftruncate(fd, PAGE), 0);
+        faults_begin_call("process_vm_writev", 1, errors[i], false);
+        ck_assert_int_eq(object_write(fd, "bytes", 5, PAGE - 2), -EIO);
+        ck_assert(faults_end());
+        ck_assert_int_eq(lseek(fd, 0, SEEK_END), PAGE);
         close(fd);
     }
     fd = new_object(3 * PAGE);
