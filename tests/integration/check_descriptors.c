@@ -196,7 +196,7 @@ static unsigned pings_that_fill(void)
     for (;; bytes = unread(&raw)) {
         for (int i = 0; i < 10; i++)
             ck_assert(raw_send(&raw, ping, sizeof ping));
-        int64_t until = await_now_ns() + 300000000;
+        int64_t until = await_now_ns() + 1000000000;
         while (unread(&raw) < bytes + 10 * reply && await_again(until))
             continue;
         if (unread(&raw) < bytes + 10 * reply)
@@ -207,10 +207,21 @@ static unsigned pings_that_fill(void)
     return (unsigned)(bytes / reply);
 }
 
-/* Connects, and attaches "m" by a request whose reply does not fit into the socket. Returns false
- * if the daemon has turned the client away. */
-static bool attach_unread(struct raw *raw, unsigned n_pings)
+/* Returns how many requests the daemon has served, except for those of this function. */
+static json_int_t served(struct raw *first)
 {
+    static json_int_t own;
+    json_t *reply = raw_call(first, "Stats", NULL);
+    json_int_t n = raw_int(reply, "instance.total_requests") - own++;
+    json_decref(reply);
+    return n;
+}
+
+/* Connects, and attaches "m" by a request whose reply does not fit into the socket. Returns when
+ * the daemon has served that request; false if it has turned the client away. */
+static bool attach_unread(struct raw *first, struct raw *raw, unsigned n_pings)
+{
+    json_int_t before = served(first);
     raw_connect(raw, d.socket);
     raw_send_call(raw, "Ping", NULL);
     char *reply = raw_receive(raw);
@@ -218,7 +229,10 @@ static bool attach_unread(struct raw *raw, unsigned n_pings)
     free(reply);
     for (unsigned i = 0; !is_refused && i < n_pings; i++)
         ck_assert(raw_send(raw, ping, sizeof ping));
-    return !is_refused && raw_send_call(raw, "Attach", "{'name': 'm', 'access': 'write'}");
+    if (is_refused || !raw_send_call(raw, "Attach", "{'name': 'm', 'access': 'write'}"))
+        return false;
+    AWAIT(served(first) >= before + 2 + n_pings);
+    return true;
 }
 
 /* Each unread reply that keeps descriptors counts as a connection. So half as many clients that
@@ -238,7 +252,7 @@ START_TEST(unread_replies_count_as_connections)
     AWAIT(process_descriptors(d.pid) <= before);
     unsigned n_pings = pings_that_fill(), n = 0;
     AWAIT(process_descriptors(d.pid) <= before);
-    while (n < CLIENTS_MAX && attach_unread(&crowd[n], n_pings))
+    while (n < CLIENTS_MAX && attach_unread(&first, &crowd[n], n_pings))
         n++;
     ck_assert_uint_lt(n, most);
     raw_close(&crowd[n]);
