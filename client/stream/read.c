@@ -99,8 +99,10 @@ void shmview_stream_leave(struct shmview_stream *stream)
     if (atomic_exchange(&s->reader.joined, false) && s->me && slot_is_mine(stream_lock(s)))
         atomic_store(word64(&s->me->stream_next), UINT64_MAX);
     claim_release(&s->reader.claim);
-    if (s->me)
-        gate_open(s, &stream_lock(s)->control->stream_writers);
+    if (!s->me)
+        return;
+    gate_open(s, &stream_lock(s)->control->stream_writers);
+    gate_open(s, s->stages[s->stage].gate); /* another thread may wait there for a frame */
 }
 
 /* --- Taking -------------------------------------------------------------- */
@@ -250,12 +252,19 @@ struct pick {
     bool latest;
 };
 
+/* An attempt takes nothing once another thread has left. It would store a next number again, for
+ * which a lossless writer would wait. */
 static int try_take(struct shmview_stream *s, void *arg)
 {
     const struct pick *pick = arg;
     if (s->me && !slot_is_mine(stream_lock(s)))
         return fail_lost(stream_lock(s));
     claim_take(&s->reader.claim);
+    if (!atomic_load(&s->reader.joined)) {
+        claim_release(&s->reader.claim);
+        return fail(SHMVIEW_ERR_INVALID, "the reader has left stream '%s' during the call",
+                    s->segment->name);
+    }
     int r = 0;
     if (has_many_writers(s) && s->me && death_look(s))
         r = SHMVIEW_WRITER_DIED;

@@ -274,15 +274,16 @@ int shmview_stream_end(struct shmview_stream *stream);
 int shmview_stream_join(struct shmview_stream *stream);
 
 /* Leaves: writers do not wait for this reader any longer. It may still release its frames, and join
- * again. Never fails. */
+ * again. A take of another thread by the same handle ends with -SHMVIEW_ERR_INVALID. Never fails.
+ */
 void shmview_stream_leave(struct shmview_stream *stream);
 
 /* Takes the next frame in order. Waits for it until deadline_ns. The caller must pass the frame to
  * shmview_frame_release(), and may hold several.
  *
  * Returns 0 on success, SHMVIEW_WRITER_DIED, or SHMVIEW_STREAM_ENDED. Returns
- * -SHMVIEW_ERR_TIMED_OUT after the deadline, _LAYOUT_VERSION if the stream is damaged, _LOST,
- * _INTERRUPTED, or what a forked child may get. */
+ * -SHMVIEW_ERR_TIMED_OUT after the deadline, _LAYOUT_VERSION if the stream is damaged, _INVALID if
+ * another thread has left during the call, _LOST, _INTERRUPTED, or what a forked child may get. */
 int shmview_stream_take(struct shmview_stream *stream, int64_t deadline_ns,
                         struct shmview_frame *ret_frame);
 

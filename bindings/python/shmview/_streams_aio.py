@@ -5,7 +5,7 @@ import asyncio
 import os
 
 from ._aio import RETRY_SECONDS, Watch, _call, _finish
-from ._errors import Disconnected
+from ._errors import Disconnected, Invalid
 
 
 class StreamWatch(Watch):
@@ -20,9 +20,18 @@ class StreamWatch(Watch):
     closing = "the stream is closed"
 
 
+def _look(stream, n_left):
+    """Returns a frame or None. A look after leave() would join again, and a lossless writer would wait
+    for this reader."""
+    if stream._n_left != n_left:
+        raise Invalid(f"the reader has left stream '{stream.name}' during the call")
+    return stream._poll()
+
+
 async def take(stream):
     """Implements Stream.__anext__(). A look that finds nothing arms the descriptor, so the last look
     before the wait comes after it is polled."""
+    n_left = stream._n_left
     frame = stream._poll()
     while frame is None:
         loop = asyncio.get_running_loop()
@@ -35,14 +44,14 @@ async def take(stream):
         except Disconnected:  # streams go on without a daemon, but only a daemon rings
             watch.remove(loop, future)
             await asyncio.sleep(RETRY_SECONDS)
-            frame = stream._poll()
+            frame = _look(stream, n_left)
             continue
         try:
-            frame = stream._poll()
+            frame = _look(stream, n_left)
             if frame is None:
                 await future
         finally:
             watch.remove(loop, future)
         if frame is None:
-            frame = stream._poll()
+            frame = _look(stream, n_left)
     return frame

@@ -43,6 +43,7 @@ struct stream {
     Py_ssize_t n_calls;    /* calls that use the handle without the GIL now */
     unsigned forks;        /* n_forks when n_calls was counted */
     unsigned entered;      /* n_forks when a call was known to need no daemon */
+    unsigned n_left;       /* how often leave() was called */
     struct frame *spare;   /* memory for its next Frame, or NULL */
     PyObject *watch;       /* the Watch of shmview._streams, or NULL */
     PyObject *weakrefs;

@@ -40,7 +40,8 @@ static PyMethodDef methods[] = {
      "seconds (None: as long as necessary), without the GIL. Signal handlers run during the wait.\n"
      "The first call joins the stage.\n\n"
      "Raises TimedOut, WriterDied (once for each death), StreamEnded (a writer has called end(),\n"
-     "and all frames are taken), LayoutVersion (the stream is damaged), Lost."},
+     "and all frames are taken), LayoutVersion (the stream is damaged), Invalid (another thread\n"
+     "has called leave() during the call), Lost."},
     {"latest", WITH_TIMEOUT(stream_latest),
      "latest(timeout=None)\n--\n\nLike take(), but takes the newest frame, and skips those before "
      "it. Waits for a\n"
@@ -57,7 +58,7 @@ static PyMethodDef methods[] = {
     {"leave", stream_leave, METH_NOARGS,
      "leave()\n--\n\nLeaves the stage: writers do not wait for this reader any longer. Frames that "
      "it has\n"
-     "taken stay its own."},
+     "taken stay its own. A take of another thread or task that waits raises Invalid."},
     {"status", stream_status, METH_NOARGS,
      "status()\n--\n\nReturns a StreamStatus: its slots and readers, without disturbing them. "
      "With\n"
@@ -88,6 +89,7 @@ static PyMethodDef methods[] = {
 static PyMemberDef members[] = {
     {"__weaklistoffset__", T_PYSSIZET, offsetof(struct stream, weakrefs), READONLY, NULL},
     {"_watch", T_OBJECT, offsetof(struct stream, watch), 0, NULL},
+    {"_n_left", T_UINT, offsetof(struct stream, n_left), READONLY, NULL},
     {NULL, 0, 0, 0, NULL},
 };
 static PyType_Slot slots[] = {

@@ -204,6 +204,7 @@ static int leave(struct shmview_stream *handle)
 
 PyObject *stream_leave(PyObject *op, PyObject *Py_UNUSED(unused))
 {
+    ((struct stream *)op)->n_left++; /* before a task can look again, which would join */
     return call_handle((struct stream *)op, leave) ? NULL : Py_NewRef(Py_None);
 }
 

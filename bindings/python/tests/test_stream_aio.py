@@ -50,6 +50,20 @@ def run(main):
     return asyncio.run(asyncio.wait_for(main, 60))
 
 
+def test_leave_ends_a_task_that_waits(stream, reader):
+    async def main():
+        task = asyncio.ensure_future(all_of(reader))
+        await asyncio.sleep(0)  # the task waits
+        reader.leave()
+        with pytest.raises(shmview.Invalid, match="has left stream 's' during the call"):
+            await task
+        for i in range(40):  # more than there are slots
+            with stream.loan(0) as frame:
+                frame["n"][0] = i
+
+    run(main())
+
+
 def test_async_for(stream, reader):
     async def main():
         task = asyncio.ensure_future(all_of(reader))

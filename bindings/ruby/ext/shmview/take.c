@@ -107,7 +107,8 @@ static VALUE take_frame(VALUE self, take_call *call, int64_t deadline, bool has_
  * Waits at most +timeout+ seconds (nil: without limit) without the GVL; signals, Thread#raise,
  * Thread#kill and Timeout.timeout end the wait, and no frame is lost. Raises TimedOut, WriterDied
  * (once for each death; the next call goes on), StreamEnded (a writer has called finish, and all
- * frames are taken), LayoutVersion (the stream is damaged), Lost, Closed.
+ * frames are taken), LayoutVersion (the stream is damaged), Invalid (another thread has called
+ * leave during the call), Lost, Closed.
  */
 static VALUE stream_take(int argc, VALUE *argv, VALUE self)
 {
@@ -241,7 +242,7 @@ static int leave(struct shmview_stream *handle)
 
 /*
  * Leaves the stage: writers do not wait for this reader any longer. Frames that it has taken stay
- * its own. Returns self. Raises Closed.
+ * its own. A take of another thread that waits raises Invalid. Returns self. Raises Closed.
  */
 static VALUE stream_leave(VALUE self)
 {
