@@ -132,18 +132,28 @@ static void unhold(struct shmview_stream *s, uint32_t f)
     gate_open(s, &stream_lock(s)->control->stream_writers);
 }
 
-/* Holds slot f if it still shows the number. Without a lock it only looks. */
-static bool hold(struct shmview_stream *s, uint64_t sequence, uint32_t f)
+/* Results of hold(). */
+enum hold {
+    HELD,
+    GONE,        /* the slot has another frame, or none */
+    HELD_BEFORE, /* this reader has the frame by an earlier number, and another one passed it back
+                  */
+};
+
+/* Holds slot f if it still shows the number. Without a lock it only looks. One bit cannot stand for
+ * two frames, because the release of one of them would give up the other. */
+static enum hold hold(struct shmview_stream *s, uint64_t sequence, uint32_t f)
 {
-    uint64_t *shows = &slot_words(s, f)->shows[s->stage];
+    uint64_t *shows = &slot_words(s, f)->shows[s->stage], bit = UINT64_C(1) << f % 64;
     if (!s->me)
-        return shown_number(atomic_load(word64(shows))) == sequence;
-    atomic_fetch_or(word64(&s->me->stream_holds[f / 64]), UINT64_C(1) << f % 64);
+        return shown_number(atomic_load(word64(shows))) == sequence ? HELD : GONE;
+    if (atomic_fetch_or(word64(&s->me->stream_holds[f / 64]), bit) & bit)
+        return HELD_BEFORE;
     STEP(AT_STREAM_HELD);
     if (shown_number(atomic_load(word64(shows))) == sequence)
-        return true;
+        return HELD;
     unhold(s, f);
-    return false;
+    return GONE;
 }
 
 /* Skips frames that this reader cannot take any longer. */
@@ -205,7 +215,8 @@ static int take_next(struct shmview_stream *s, struct shmview_frame *ret)
             return look_around(s);
         if (f >= s->plan.n_slots)
             return fail_damaged(s, "its ring has a slot that is none");
-        if (entry_sequence(entry) == next && hold(s, next, f)) {
+        enum hold held = entry_sequence(entry) == next ? hold(s, next, f) : GONE;
+        if (held == HELD) {
             fill(s, next, f, ret);
             note_taken(s, next);
             return 0;
@@ -214,7 +225,7 @@ static int take_next(struct shmview_stream *s, struct shmview_frame *ret)
             skip(s, next + 1);
         else
             skip_lapped(s);
-        if (is_lossless(s) && s->me)
+        if (is_lossless(s) && s->me && held == GONE)
             return fail_damaged(s, "frames are gone that a reader has not taken");
     }
     return fail_damaged(s, "its frames change without end");
@@ -230,12 +241,19 @@ static int take_latest(struct shmview_stream *s, struct shmview_frame *ret)
             return look_around(s);
         if (f >= s->plan.n_slots)
             return fail_damaged(s, "its ring has a slot that is none");
-        if (entry_sequence(entry) == last && hold(s, last, f)) {
+        enum hold held = entry_sequence(entry) == last ? hold(s, last, f) : GONE;
+        if (held == HELD) {
             if (last > reader->next)
                 skip(s, last);
             fill(s, last, f, ret);
             note_taken(s, last);
             return 0;
+        }
+        if (held == HELD_BEFORE) {
+            if (last >= reader->next)
+                skip(s, last + 1);
+            reader->taken = last;
+            return look_around(s);
         }
         /* in a lossless stream the last frame may be gone, because all readers have taken it;
          * nobody waits for one without a lock */

@@ -56,7 +56,7 @@ struct reader {
     _Alignas(128) _Atomic uint32_t claim;
     _Atomic bool joined;
     uint64_t next;              /* the number that it takes next */
-    uint64_t taken;             /* the last one that it has taken; 0: none */
+    uint64_t taken;             /* the last one that it has taken, or held before; 0: none */
     uint64_t missed;            /* since then */
     uint32_t deaths;            /* of the liveness object, when it last looked for dead writers */
     uint32_t taken_over;        /* deaths of the stream's header, likewise */

@@ -175,7 +175,8 @@ struct shmview_frame {
     /* CLOCK_MONOTONIC. Of a loaned frame 0: shmview_frame_publish() stores the time of the call. A
      * program may set another one before, such as that of the exposure. */
     int64_t time_ns;
-    /* How many frames this reader has missed between the one before and this one. */
+    /* How many frames this reader has missed between the one before and this one. A frame that it
+     * still holds, and that another reader passes back to its stage, counts as missed. */
     uint64_t missed;
     /* Bytes for the program's own use, up to SHMVIEW_STREAM_USER_BYTES, in the slot. */
     unsigned char *user;

@@ -66,11 +66,136 @@ START_TEST(a_reader_without_a_lock_that_leaves)
 }
 END_TEST
 
+/* --- A frame comes back to its stage --------------------------------------- */
+
+/* A reader of stage 1, which passes frames back to stage 0, and a frame of each of the two. */
+static struct shmview_stream *second;
+static struct shmview_frame held, passed;
+
+static void take_frame(struct shmview_stream *s, uint64_t sequence, uint64_t missed)
+{
+    struct shmview_frame frame;
+    OK(shmview_stream_take(s, 0, &frame));
+    ck_assert_uint_eq(frame.sequence, sequence);
+    ck_assert_uint_eq(frame.missed, missed);
+    shmview_frame_release(&frame);
+}
+
+/* Both readers hold frame 1 before the writer clears its numbers. */
+static void take_in_both_stages(void)
+{
+    bool next = reader->plan.mode == SHMVIEW_LATEST;
+    OK((next ? shmview_stream_take : shmview_stream_take_latest)(second, 0, &passed));
+    OK((next ? shmview_stream_take : shmview_stream_take_latest)(reader, 0, &held));
+    ck_assert_uint_eq(held.slot, passed.slot);
+}
+
+static void open_stages(uint32_t mode)
+{
+    struct shmview_stream_spec spec = spec_of(mode, 4);
+    spec.n_stages = 2;
+    open_stream_of(&spec);
+}
+
+static void open_second(void)
+{
+    OK(shmview_stream_open(conn, "s:1", SHMVIEW_WRITE, &second));
+    OK(shmview_stream_join(second));
+}
+
+/* Writes a frame and passes it on to stage 1. */
+static void pass_frame(struct shmview_stream *passer, int64_t number)
+{
+    struct shmview_frame frame;
+    write_frame(stream, number);
+    OK(shmview_stream_take(passer, 0, &frame));
+    OK(shmview_frame_pass(&frame, 1, NULL));
+    shmview_frame_release(&frame);
+}
+
+static void pass_back(uint64_t number)
+{
+    uint64_t sequence;
+    OK(shmview_frame_pass(&passed, 0, &sequence));
+    ck_assert_uint_eq(sequence, number);
+    shmview_frame_release(&passed);
+}
+
+static void close_stages(void)
+{
+    ck_assert_int_eq(frame_number(&held), 1);
+    shmview_frame_release(&held);
+    OK(shmview_stream_close(reader));
+    OK(shmview_stream_close(second));
+    close_stream();
+}
+
+START_TEST(a_frame_that_comes_back_while_it_is_held)
+{
+    struct shmview_frame frame;
+    for (int latest = 0; latest < 2; latest++) {
+        open_stages(SHMVIEW_LATEST);
+        struct shmview_stream *passer = NULL;
+        OK(shmview_stream_open(conn, "s", SHMVIEW_WRITE, &passer));
+        OK(shmview_stream_join(passer));
+        reader = open_reader();
+        open_second();
+        pass_frame(passer, 1);
+        pass_frame(passer, 2);
+        write_frame(stream, 3);
+        write_frame(stream, 4);
+        at(AT_STREAM_CLEARS, take_in_both_stages);
+        OK(shmview_stream_loan(stream, SOON, &frame)); /* in place of frame 3 */
+        pass_back(5);
+        if (!latest) {
+            take_frame(reader, 2, 0);
+            take_frame(reader, 4, 1);
+            expect_none(reader);
+        } else {
+            struct shmview_frame none;
+            REFUSED(shmview_stream_take_latest(reader, 0, &none), TIMED_OUT, "no frame");
+        }
+        OK(shmview_frame_publish(&frame));
+        take_frame(reader, 6, latest ? 4 : 1);
+        OK(shmview_stream_close(passer));
+        close_stages();
+    }
+}
+END_TEST
+
+/* The readers have joined after the frame, so the writer may have its slot. */
+START_TEST(a_frame_of_a_lossless_stream_that_comes_back)
+{
+    struct shmview_frame frames[3], frame;
+    struct shmview_stream *passer = NULL;
+    open_stages(SHMVIEW_LOSSLESS);
+    OK(shmview_stream_open(conn, "s", SHMVIEW_WRITE, &passer));
+    OK(shmview_stream_join(passer));
+    pass_frame(passer, 1);
+    OK(shmview_stream_close(passer));
+    reader = open_reader();
+    open_second();
+    for (int i = 0; i < 3; i++)
+        OK(shmview_stream_loan(stream, 0, &frames[i]));
+    at(AT_STREAM_CLEARS, take_in_both_stages);
+    REFUSED(shmview_stream_loan(stream, 0, &frame), TIMED_OUT, "no free slot");
+    pass_back(2);
+    expect_none(reader);
+    OK(shmview_frame_publish(&frames[0]));
+    take_frame(reader, 3, 1);
+    shmview_frame_discard(&frames[1]);
+    shmview_frame_discard(&frames[2]);
+    close_stages();
+}
+END_TEST
+
 int main(void)
 {
     const struct suite_test tests[] = {
         SUITE_TEST(a_reader_that_leaves_while_a_thread_waits),
         SUITE_TEST(a_reader_without_a_lock_that_leaves),
+        SUITE_TEST(a_frame_that_comes_back_while_it_is_held),
+        SUITE_TEST(a_frame_of_a_lossless_stream_that_comes_back),
         SUITE_END,
     };
     return suite_main("stream_reads", tests);
