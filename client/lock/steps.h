@@ -86,6 +86,7 @@
     X(STREAM_PLACED, "stream: the next number is stored, not yet joined")                          \
     X(STREAM_JOINED, "stream: joined, the tail is not read")                                       \
     X(STREAM_HELD, "stream: the slot is held, not looked at")                                      \
+    X(STREAM_EMPTY, "stream: there is no frame, writers are not looked at")                        \
     X(STREAM_TAKEN, "stream: taken, the next number is stored")                                    \
     X(STREAM_RELEASED, "stream: released, no writer is woken")                                     \
     X(STREAM_NOTED, "stream: the death of a writer is noted in the reader")                        \

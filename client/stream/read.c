@@ -198,6 +198,7 @@ static void note_taken(struct shmview_stream *s, uint64_t sequence)
 /* Where there is no frame: whether the stage has ended, or a writer is dead. */
 static int look_around(struct shmview_stream *s)
 {
+    STEP(AT_STREAM_EMPTY);
     if (s->me && death_look(s))
         return SHMVIEW_WRITER_DIED;
     uint64_t ended = atomic_load(word64(&s->stages[s->stage].words->ended));
@@ -270,6 +271,12 @@ struct pick {
     bool latest;
 };
 
+/* The caller has the claim. */
+static int take_picked(struct shmview_stream *s, const struct pick *pick)
+{
+    return pick->latest ? take_latest(s, pick->frame) : take_next(s, pick->frame);
+}
+
 /* An attempt takes nothing once another thread has left. It would store a next number again, for
  * which a lossless writer would wait. */
 static int try_take(struct shmview_stream *s, void *arg)
@@ -287,7 +294,10 @@ static int try_take(struct shmview_stream *s, void *arg)
     if (has_many_writers(s) && s->me && death_look(s))
         r = SHMVIEW_WRITER_DIED;
     if (r == 0)
-        r = pick->latest ? take_latest(s, pick->frame) : take_next(s, pick->frame);
+        r = take_picked(s, pick);
+    /* the only writer may have published between the look at the ring and that at the deaths */
+    if (r == SHMVIEW_WRITER_DIED && !has_many_writers(s))
+        r = take_picked(s, pick);
     if (r == SHMVIEW_WRITER_DIED)
         s->reader.is_due = false;
     claim_release(&s->reader.claim);

@@ -262,8 +262,9 @@ int shmview_stream_end(struct shmview_stream *stream);
 /* --- Reading ------------------------------------------------------------- */
 
 /* Results of taking, besides 0. No frame was taken. WRITER_DIED: a writer has died; reported once
- * for each death, see shmview_stream_death(). The next call goes on. STREAM_ENDED: a writer has
- * ended the stage, and this reader has taken its last frame. */
+ * for each death, see shmview_stream_death(). The next call goes on. In a stream with one writer it
+ * comes after the frames that this writer has published; with many writers it may come before them.
+ * STREAM_ENDED: a writer has ended the stage, and this reader has taken its last frame. */
 #define SHMVIEW_WRITER_DIED  1
 #define SHMVIEW_STREAM_ENDED 2
 

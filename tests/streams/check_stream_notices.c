@@ -65,6 +65,51 @@ static pid_t bury(struct child *child)
     return pid;
 }
 
+/* --- Frames of the dead ---------------------------------------------------- */
+
+static struct child last_writer;
+
+static void publish_one(struct child *me, void *arg)
+{
+    struct shmview_stream *writer = NULL;
+    (void)arg;
+    OK(shmview_stream_open(client_connect(&d), "s", SHMVIEW_WRITE, &writer));
+    child_pause(me);
+    write_frame(writer, 1);
+    child_tell(me, 0);
+    child_pause(me);
+}
+
+static void let_it_publish_and_die(void)
+{
+    child_cue(&last_writer);
+    child_hear(&last_writer, 0);
+    read_frame(witness, 1);
+    bury(&last_writer);
+}
+
+/* The writer publishes its last frame after the reader has looked for one, and dies before the
+ * reader looks whether it lives. */
+START_TEST(a_last_frame_comes_before_the_death)
+{
+    int (*takes[])(struct shmview_stream *, int64_t,
+                   struct shmview_frame *) = {shmview_stream_take, shmview_stream_take_latest};
+    struct shmview_frame frame;
+    for (int i = 0; i < 2; i++) {
+        open_readers(0);
+        child_start(&last_writer, publish_one, NULL);
+        pid_t pid = last_writer.pid;
+        at(AT_STREAM_EMPTY, let_it_publish_and_die);
+        OK(takes[i](reader, 0, &frame));
+        ck_assert_int_eq(frame_number(&frame), 1);
+        shmview_frame_release(&frame);
+        expect_death(reader, pid);
+        expect_none(reader);
+        close_readers();
+    }
+}
+END_TEST
+
 /* --- Takeovers ----------------------------------------------------------- */
 
 static void find_nothing(void)
@@ -176,6 +221,7 @@ END_TEST
 int main(void)
 {
     const struct suite_test tests[] = {
+        SUITE_TEST(a_last_frame_comes_before_the_death),
         SUITE_TEST(a_death_whose_mark_comes_late),
         SUITE_TEST(a_dead_writer_of_two_slots),
         SUITE_TEST(two_dead_writers_at_once),

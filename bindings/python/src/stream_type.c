@@ -15,12 +15,11 @@ PyDoc_STRVAR(
     "    async for frame in stream:           the same in an event loop\n"
     "    with stream.latest() as frame:       the newest frame\n\n"
     "A 'for' joins the stage at its first frame, and ends at the end of the stage. It raises\n"
-    "WriterDied once for each death of a writer, after the frames that were published before; "
-    "begin\n"
-    "another 'for' to go on. Threads may share a Stream: each frame goes to one of them. A forked\n"
-    "child joins anew by its first call. A pickled stream is the path of its daemon's socket, its\n"
-    "name and its access. close() closes it, and so do the end of a with block and the end of the\n"
-    "last reference.");
+    "WriterDied once for each death of a writer; begin another 'for' to go on. In a stream with\n"
+    "one writer it comes after the frames that this writer has published. Threads may share a\n"
+    "Stream: each frame goes to one of them. A forked child joins anew by its first call. A\n"
+    "pickled stream is the path of its daemon's socket, its name and its access. close() closes\n"
+    "it, and so do the end of a with block and the end of the last reference.");
 
 #define WITH_TIMEOUT(f) (PyCFunction)(void (*)(void))(f), METH_FASTCALL | METH_KEYWORDS
 
