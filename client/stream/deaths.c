@@ -47,12 +47,25 @@ void client_facts(const struct shmview_stream *s, uint32_t id, uint32_t *ret_pid
     command_copy(ret_command, copy.command);
 }
 
+/* Whether the client still owns a slot of a stream with many writers. Those of an only writer were
+ * taken over with its role. */
+static bool owns_a_slot(const struct shmview_stream *s, uint32_t id)
+{
+    uint32_t f = has_many_writers(s) ? 0 : s->plan.n_slots;
+    while (f < s->plan.n_slots && atomic_load(word(&slot_words(s, f)->owner)) != id)
+        f++;
+    return f < s->plan.n_slots;
+}
+
+/* Counts the dead writer with the last of its slots. Until then a reader finds its id in another
+ * one, so the count need not announce the mark. */
 void death_mark(struct shmview_stream *s, uint32_t dead)
 {
     struct shmview_stream_mark mark = {.id = dead, .when_ns = (uint64_t)now_ns()};
     client_facts(s, dead, &mark.pid, mark.command);
     store_words(&s->header->mark, &mark, sizeof mark);
-    atomic_fetch_add(word(&s->header->deaths), 1);
+    if (!owns_a_slot(s, dead))
+        atomic_fetch_add(word(&s->header->deaths), 1);
     STEP(AT_STREAM_MARKED);
 }
 

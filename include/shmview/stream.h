@@ -361,7 +361,7 @@ struct shmview_stream_status {
     uint64_t published[SHMVIEW_STREAM_STAGES_MAX]; /* the last number of each stage */
     uint32_t has_ended[SHMVIEW_STREAM_STAGES_MAX];
     uint32_t writer_pid; /* of a stream with one writer; 0: none, or unknown */
-    uint32_t deaths;     /* of writers from which another one took over */
+    uint32_t deaths;     /* of writers from which another one took over, the last slot included */
     uint64_t n_readers;  /* how many there are; more than n_readers if there was no room for all */
     char writer_command[16];
 };

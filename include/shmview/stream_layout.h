@@ -70,8 +70,8 @@ struct shmview_stream_mark {
  *            that finds 0 in magic waits for a moment, because the creator may be about to store it
  *   writer   of a stream with one writer: the id of that client; 0: none. A writer CASes it from 0,
  *            or from the id of a dead client, to its own, and back to 0 when it closes the stream
- *   deaths   how many writers have died at work, stored by the writer that took over from them,
- *            after it has stored the mark */
+ *   deaths   how many writers have died at work, stored by the writer that took over from them, or
+ *            that took the last of their slots, after it has stored the mark */
 struct shmview_stream_header {
     uint32_t magic;
     uint32_t version;

@@ -179,6 +179,13 @@ START_TEST(two_dead_writers_at_once)
 }
 END_TEST
 
+static uint32_t count_deaths(void)
+{
+    struct shmview_stream_status status;
+    OK(shmview_stream_query(stream, &status, NULL, 0, NULL, 0));
+    return status.deaths;
+}
+
 START_TEST(a_dead_writer_with_several_heirs)
 {
     struct shmview_frame frames[3];
@@ -186,11 +193,13 @@ START_TEST(a_dead_writer_with_several_heirs)
     for (int i = 0; i < 2; i++)
         expect_death(reader, bury(&writers[i]));
     expect_none(reader);
+    ck_assert_uint_eq(count_deaths(), 0);
     for (int i = 0; i < 3; i++) { /* each of them stores a mark */
         OK(shmview_stream_loan(stream, 0, &frames[i]));
         ck_assert_int_eq((int)frames[i].slot, i + 1);
         expect_none(reader);
     }
+    ck_assert_uint_eq(count_deaths(), 2);
     for (int i = 0; i < 3; i++)
         shmview_frame_discard(&frames[i]);
     close_readers();
