@@ -14,20 +14,26 @@
 /* How often to store the end of a stage, while others store it too. */
 #define END_TRIES 1000
 
-/* Waits until a client has died, or until the time. Returns 0, or -SHMVIEW_ERR_INTERRUPTED. */
-static int await_death(struct shmview_stream *s, uint32_t id, int64_t until)
+/* Whether this client may take the word writer, which has this value. */
+static bool is_vacant(const struct lock *l, uint32_t writer)
+{
+    return writer == 0 || writer == l->me || !is_alive(l, writer);
+}
+
+/* Waits until the writer has died or given back its role, or until the time. Returns 0 with the
+ * word writer, or -SHMVIEW_ERR_INTERRUPTED. */
+static int await_vacancy(struct shmview_stream *s, int64_t until, uint32_t *ret_writer)
 {
     struct lock *l = stream_lock(s);
-    int r = 0;
-    for (int64_t now = now_ns(); r == 0 && now < until; now = now_ns()) {
+    for (int r = 0;; r = wait_ask()) {
         uint32_t deaths = atomic_load(const_word(&l->live->deaths));
-        if (!is_alive(l, id))
-            break;
-        l->report_wait(l, id);
+        int64_t now = now_ns();
+        *ret_writer = atomic_load(word(&s->header->writer));
+        if (r || now >= until || is_vacant(l, *ret_writer))
+            return r;
+        l->report_wait(l, *ret_writer);
         park(l, &l->live->deaths, deaths, NULL, until < now + 5000000 ? until : now + 5000000);
-        r = wait_ask();
     }
-    return r;
 }
 
 /* Lets the search for free slots begin with the oldest frame, as the earlier writer would. */
@@ -41,25 +47,25 @@ static void find_cursor(struct shmview_stream *s)
     claim_release(&s->writer.claim);
 }
 
-/* Takes the word writer. If another client has it, waits for its death, but not longer than a death
- * may take to be noticed. Returns 0 or an error. */
+/* Takes the word writer. If another client has it, waits until that has died or given it back, but
+ * not longer than a death may take to be noticed. Returns 0 or an error. */
 static int take_role(struct shmview_stream *s, int64_t deadline)
 {
     struct lock *l = stream_lock(s);
-    uint32_t *writer = &s->header->writer, seen = atomic_load(word(writer));
+    uint32_t seen;
     int64_t until = deadline > 0 ? now_ns() + DEATH_NS : 0;
     char name[64];
     if (deadline < until)
         until = deadline;
     do {
-        int r = seen && seen != l->me ? await_death(s, seen, until) : 0;
+        int r = await_vacancy(s, until, &seen);
         if (r)
             return r;
-        if (seen && seen != l->me && is_alive(l, seen)) {
+        if (!is_vacant(l, seen)) {
             blame_client(s, seen, name, sizeof name);
             return fail(SHMVIEW_ERR_BUSY, "stream '%s' has a writer: %s", s->segment->name, name);
         }
-    } while (!swap(writer, &seen, l->me));
+    } while (!swap(&s->header->writer, &seen, l->me));
     STEP(AT_STREAM_ROLE);
     if (seen && seen != l->me)
         death_mark(s, seen);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames that outlive the call that ends them: kept after they are published, and left to
- * shmview_stream_close_later(). */
+/* Frames and attachments that outlive the call that ends them: kept after they are published, and
+ * left to shmview_stream_close_later(). */
 #include <unistd.h>
 
 #include "streams.h"
@@ -69,11 +69,44 @@ START_TEST(closing_later_gives_everything_back)
 }
 END_TEST
 
+static int close_the_writer(void *arg)
+{
+    (void)arg;
+    shmview_stream_close_later(stream);
+    stream = NULL;
+    return 0;
+}
+
+/* A buffer keeps the attachment of the first writer, so that this client lives on. */
+START_TEST(a_role_that_is_given_back_during_a_loan)
+{
+    struct shmview_frame frame;
+    struct shmview_view v;
+    struct shmview_buffer buffer;
+    struct shmview_stream *second;
+    open_stream(SHMVIEW_LATEST, 4);
+    OK(shmview_stream_open(conn, "s", SHMVIEW_WRITE, &second));
+    OK(shmview_stream_loan(stream, 0, &frame));
+    OK(shmview_frame_view_at(&frame, 0, &v));
+    OK(shmview_buffer_get(&v, SHMVIEW_BUFFER_ND, &buffer));
+    REFUSED(shmview_stream_loan(second, 0, &frame), BUSY, "has a writer");
+    shmview_on_wait(close_the_writer, NULL);
+    OK(shmview_stream_loan(second, SOON, &frame));
+    shmview_on_wait(NULL, NULL);
+    ck_assert_ptr_null(stream);
+    shmview_buffer_release(&buffer);
+    shmview_frame_discard(&frame);
+    stream = second;
+    close_stream();
+}
+END_TEST
+
 int main(void)
 {
     const struct suite_test tests[] = {
         SUITE_TEST(a_published_frame_is_kept),
         SUITE_TEST(closing_later_gives_everything_back),
+        SUITE_TEST(a_role_that_is_given_back_during_a_loan),
         SUITE_END,
     };
     return suite_main("stream_kept", tests);
