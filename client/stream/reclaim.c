@@ -325,6 +325,20 @@ static uint32_t batch(const struct shmview_stream *s)
     return has_many_writers(s) || n < 1 ? 1 : n < BATCH_MAX ? n : BATCH_MAX;
 }
 
+/* Searches once more if all slots that it has collected turn out to be needed, because it has not
+ * looked at the others. At most once for each slot: readers could go on without end. */
+static void find_free(struct shmview_stream *s, struct search *search)
+{
+    bool again = true;
+    for (uint32_t i = 0; i < s->plan.n_slots && again; i++) {
+        begin_search(s, search);
+        collect(s, search);
+        again = search->n > 0;
+        sift(s, search);
+        again = again && search->n == 0;
+    }
+}
+
 int reclaim_slot(struct shmview_stream *s)
 {
     struct writer *w = &s->writer;
@@ -333,9 +347,7 @@ int reclaim_slot(struct shmview_stream *s)
         return w->free[w->first++];
     search.wanted = batch(s);
     atomic_store_explicit(&w->in_the_way, 0, memory_order_relaxed);
-    begin_search(s, &search);
-    collect(s, &search);
-    sift(s, &search);
+    find_free(s, &search);
     if (search.n == 0)
         return -1;
     memcpy(w->free, search.slots, search.n * sizeof *w->free);

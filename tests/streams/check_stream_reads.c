@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps of other threads and of other processes between two steps of a reader that takes. */
+/* Steps of other threads and of other processes between two steps of a reader that takes, and a
+ * reader that takes between two steps of a writer. */
 #include "between.h"
 #include "client/stream/stream.h"
 #include "integration/streams.h"
@@ -189,6 +190,36 @@ START_TEST(a_frame_of_a_lossless_stream_that_comes_back)
 }
 END_TEST
 
+/* --- A writer frees the slot of a frame that is taken then ------------------ */
+
+static void take_first(void)
+{
+    OK(shmview_stream_take(reader, 0, &held));
+}
+
+START_TEST(a_loan_that_does_not_wait_looks_at_all_slots)
+{
+    const uint32_t flags[] = {0, SHMVIEW_MANY_WRITERS};
+    struct shmview_frame frame;
+    for (int i = 0; i < 2; i++) {
+        struct shmview_stream_spec spec = spec_of(SHMVIEW_LATEST, 4);
+        spec.flags = flags[i];
+        open_stream_of(&spec);
+        reader = open_reader();
+        for (int n = 1; n <= 4; n++)
+            write_frame(stream, n);
+        at(AT_STREAM_CLEARS, take_first);
+        OK(shmview_stream_loan(stream, 0, &frame));
+        ck_assert_uint_ne(frame.slot, held.slot);
+        ck_assert_int_eq(frame_number(&held), 1);
+        shmview_frame_discard(&frame);
+        shmview_frame_release(&held);
+        OK(shmview_stream_close(reader));
+        close_stream();
+    }
+}
+END_TEST
+
 int main(void)
 {
     const struct suite_test tests[] = {
@@ -196,6 +227,7 @@ int main(void)
         SUITE_TEST(a_reader_without_a_lock_that_leaves),
         SUITE_TEST(a_frame_that_comes_back_while_it_is_held),
         SUITE_TEST(a_frame_of_a_lossless_stream_that_comes_back),
+        SUITE_TEST(a_loan_that_does_not_wait_looks_at_all_slots),
         SUITE_END,
     };
     return suite_main("stream_reads", tests);
