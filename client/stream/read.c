@@ -136,8 +136,7 @@ static void unhold(struct shmview_stream *s, uint32_t f)
 enum hold {
     HELD,
     GONE,        /* the slot has another frame, or none */
-    HELD_BEFORE, /* this reader has the frame by an earlier number, and another one passed it back
-                  */
+    HELD_BEFORE, /* this reader has it by an earlier number, and another one passed it back */
 };
 
 /* Holds slot f if it still shows the number. Without a lock it only looks. One bit cannot stand for

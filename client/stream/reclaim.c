@@ -329,14 +329,13 @@ static uint32_t batch(const struct shmview_stream *s)
  * looked at the others. At most once for each slot: readers could go on without end. */
 static void find_free(struct shmview_stream *s, struct search *search)
 {
-    bool again = true;
-    for (uint32_t i = 0; i < s->plan.n_slots && again; i++) {
+    uint32_t n_collected, tries = s->plan.n_slots;
+    do {
         begin_search(s, search);
         collect(s, search);
-        again = search->n > 0;
+        n_collected = search->n;
         sift(s, search);
-        again = again && search->n == 0;
-    }
+    } while (n_collected > 0 && search->n == 0 && --tries > 0);
 }
 
 int reclaim_slot(struct shmview_stream *s)
