@@ -24,18 +24,26 @@ class Watch:
         self._lock = threading.Lock()
         self._waiters = {}  # future: (loop, seen)
         self._loops = {}    # loop: descriptor that it polls
+        self._closed = False
         self._pid = os.getpid()
 
     def add(self, segment, loop, future, seen):
         fd = segment._change_fd()
         with self._lock:
+            if self._closed:
+                raise ValueError(self.closing)
             self._waiters[future] = loop, seen
             if self._loops.get(loop) == fd:
                 return
             if loop in self._loops:
                 loop.remove_reader(self._loops[loop])
-            self._loops[loop] = fd
+            self._poll(segment, loop, fd)
+
+    def _poll(self, segment, loop, fd):
+        """Lets a loop poll the descriptor. The caller has _lock, because close() in another thread ends
+        the polling before the descriptor is closed."""
         loop.add_reader(fd, self._on_readable, segment, loop, fd)
+        self._loops[loop] = fd
 
     def remove(self, loop, future):
         with self._lock:
@@ -78,8 +86,9 @@ class Watch:
             loop.call_later(RETRY_SECONDS, self._again, segment, loop)
         else:
             with self._lock:
-                self._loops[loop] = fd
-            loop.add_reader(fd, self._on_readable, segment, loop, fd)
+                if self._closed:
+                    return
+                self._poll(segment, loop, fd)
         self._tell(segment)
 
     def _tell(self, segment):
@@ -96,6 +105,7 @@ class Watch:
         if self._pid != os.getpid():
             return  # inherited by fork: the loops and waiters are those of the parent
         with self._lock:
+            self._closed = True
             waiters, self._waiters = self._waiters, {}
             loops, self._loops = self._loops, {}
         for future, (loop, _) in waiters.items():

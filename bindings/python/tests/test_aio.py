@@ -90,6 +90,44 @@ def test_closed_meanwhile():
     asyncio.run(main())
 
 
+class ClosedByAnotherThread:
+    """A segment that another thread closes just after a task has got its descriptor."""
+
+    def __init__(self, seg):
+        self.seg, self.taken = seg, []
+
+    def __getattr__(self, name):
+        return getattr(self.seg, name)
+
+    def _change_fd(self):
+        fd = self.seg._change_fd()
+        thread = threading.Thread(target=self.seg.close)
+        thread.start()
+        thread.join()
+        self.taken.append(os.open("/dev/null", os.O_RDONLY))  # has the number of the descriptor
+        assert self.taken == [fd]
+        return fd
+
+
+def test_a_wait_that_begins_while_the_segment_is_closed(daemon):
+    async def main():
+        seg = shmview.create("seg", 100)
+        first = asyncio.ensure_future(seg.changed())
+        await asyncio.sleep(0)
+        racing = ClosedByAnotherThread(seg)
+        loop = asyncio.get_running_loop()
+        watch, future = seg._watch, loop.create_future()
+        try:
+            with pytest.raises(ValueError, match="the segment is closed"):
+                watch.add(racing, loop, future, 0)
+            with pytest.raises(ValueError, match="the segment is closed"):
+                await first
+            assert not watch._waiters and not watch._loops
+        finally:
+            os.close(racing.taken[0])
+    asyncio.run(main())
+
+
 def test_a_refused_close_ends_no_wait():
     seg, other = shmview.create("seg", 100), shmview.attach("seg")
 
