@@ -24,6 +24,7 @@ class Watch:
         self._lock = threading.Lock()
         self._waiters = {}  # future: (loop, seen)
         self._loops = {}    # loop: descriptor that it polls
+        self._closers = set()  # threads that try to close the segment, during which no loop polls
         self._closed = False
         self._pid = os.getpid()
 
@@ -33,14 +34,14 @@ class Watch:
             if self._closed:
                 raise ValueError(self.closing)
             self._waiters[future] = loop, seen
-            if self._loops.get(loop) == fd:
+            if self._closers or self._loops.get(loop) == fd:
                 return
             if loop in self._loops:
                 loop.remove_reader(self._loops[loop])
             self._poll(segment, loop, fd)
 
     def _poll(self, segment, loop, fd):
-        """Lets a loop poll the descriptor. The caller has _lock, because close() in another thread ends
+        """Lets a loop poll the descriptor. The caller has _lock, because pause() in another thread ends
         the polling before the descriptor is closed."""
         loop.add_reader(fd, self._on_readable, segment, loop, fd)
         self._loops[loop] = fd
@@ -86,8 +87,8 @@ class Watch:
             loop.call_later(RETRY_SECONDS, self._again, segment, loop)
         else:
             with self._lock:
-                if self._closed:
-                    return
+                if self._closers:
+                    return  # resume() tries again
                 self._poll(segment, loop, fd)
         self._tell(segment)
 
@@ -99,20 +100,37 @@ class Watch:
         for future, loop in ready:
             _call(loop, _finish, future, None)
 
-    def close(self):
-        """Ends all waits with ValueError. Segment.close() calls it before it closes the
-        descriptor."""
+    def pause(self):
+        """Ends the polling. Segment.close() calls it first, because the next file of the process may get
+        the number of the descriptor. Then it calls close(); or resume(), if it is refused."""
         if self._pid != os.getpid():
             return  # inherited by fork: the loops and waiters are those of the parent
         with self._lock:
-            self._closed = True
-            waiters, self._waiters = self._waiters, {}
+            self._closers.add(threading.get_ident())
             loops, self._loops = self._loops, {}
-        for future, (loop, _) in waiters.items():
-            _call(loop, _finish, future, ValueError(self.closing))
         for loop, fd in loops.items():
             if not loop.is_closed():
                 loop.remove_reader(fd)
+
+    def resume(self, segment):
+        """Polls again after pause(), also after one that was interrupted."""
+        if self._pid != os.getpid():
+            return
+        with self._lock:
+            self._closers.discard(threading.get_ident())
+            loops = set() if self._closers else {loop for loop, _ in self._waiters.values()}
+        for loop in loops:
+            _call(loop, self._again, segment, loop)
+
+    def close(self):
+        """Ends all waits with ValueError, after pause()."""
+        if self._pid != os.getpid():
+            return
+        with self._lock:
+            self._closed = True
+            waiters, self._waiters = self._waiters, {}
+        for future, (loop, _) in waiters.items():
+            _call(loop, _finish, future, ValueError(self.closing))
 
 
 def _call(loop, function, *arguments):

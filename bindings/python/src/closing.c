@@ -10,16 +10,32 @@
 
 #include <time.h>
 
-int watch_stop(PyObject **its)
+int watch_pause(PyObject *watch)
 {
-    PyObject *watch = *its;
     if (!watch)
         return 0;
-    *its = NULL;
-    PyObject *done = PyObject_CallMethod(watch, "close", NULL);
-    Py_DECREF(watch);
+    PyObject *done = PyObject_CallMethod(watch, "pause", NULL);
     Py_XDECREF(done);
     return done ? 0 : -1;
+}
+
+int watch_go_on(PyObject *watch, PyObject *op, int r)
+{
+    PyObject *type, *value, *trace;
+    if (!watch)
+        return r;
+    PyErr_Fetch(&type, &value, &trace);
+    PyObject *done = r ? PyObject_CallMethod(watch, "resume", "O", op)
+                       : PyObject_CallMethod(watch, "close", NULL);
+    if (done) {
+        PyErr_Restore(type, value, trace);
+        Py_DECREF(done);
+        return r;
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return -1;
 }
 
 int segment_check_no_calls(struct segment *self)
@@ -129,27 +145,38 @@ static int check_unused(struct segment *self, bool early)
     return -1;
 }
 
-/* Does what close() does; or, with `early`, __exit__(). The last check and the clearing of the
- * handle happen without a release of the GIL in between, so no thread can begin a call after it.
+/* Closes the segment after watch_pause(). The check and the clearing of the handle happen without a
+ * release of the GIL in between, so no thread can begin a call after it. Returns 0, or -1 with an
+ * exception. */
+static int close_paused(struct segment *self, bool early)
+{
+    if (!self->handle) /* Python code ran in watch_pause(), and closed the segment */
+        return 0;
+    if (check_unused(self, early)) /* or made a view */
+        return -1;
+    if (!self->n_out)
+        return detach(self, early);
+    self->parked = self->handle;
+    self->handle = NULL;
+    return 0;
+}
+
+/* Does what close() does; or, with `early`, __exit__(). If it is refused, it changes nothing.
  * Returns None, or NULL with an exception. */
 static PyObject *close_now(struct segment *self, bool early)
 {
     segment_settle(self);
     if (!self->handle)
         Py_RETURN_NONE;
-    /* a close() that is refused must not end the waits of tasks */
-    if (check_unused(self, early) || watch_stop(&self->watch))
+    if (check_unused(self, early))
         return NULL;
-    if (!self->handle) /* Python code ran in watch_stop(), and closed the segment */
-        Py_RETURN_NONE;
-    if (check_unused(self, early)) /* or made a view */
+    PyObject *watch = self->watch;
+    Py_XINCREF(watch);
+    int r = watch_pause(watch);
+    r = watch_go_on(watch, (PyObject *)self, r ? r : close_paused(self, early));
+    Py_XDECREF(watch);
+    if (r)
         return NULL;
-    if (self->n_out) {
-        self->parked = self->handle;
-        self->handle = NULL;
-    } else if (detach(self, early)) {
-        return NULL;
-    }
     Py_RETURN_NONE;
 }
 

@@ -269,10 +269,14 @@ PyObject *module_remove(PyObject *module, PyObject *args, PyObject *kwargs);
 
 /* --- closing.c ----------------------------------------------------------- */
 
-/* Ends the waits of asyncio of a segment or a stream, in its attribute _watch. The event loops must
- * stop polling the descriptor before it is closed, because the next file of the process may get its
- * number. Returns 0, or -1 with an exception. */
-int watch_stop(PyObject **its);
+/* Lets the event loops stop polling for a segment or a stream that is about to be closed. watch is
+ * its attribute _watch, or NULL. The loops must not poll a descriptor that is closed, because the
+ * next file of the process may get its number. watch_go_on() follows in any case. Returns 0, or -1
+ * with an exception. */
+int watch_pause(PyObject *watch);
+/* Ends the waits of asyncio of `op`, which is closed if r is 0. Continues them if it is refused: r
+ * is -1 with an exception. Returns r, or -1 with another exception. */
+int watch_go_on(PyObject *watch, PyObject *op, int r);
 /* Ends the use of the mapping by a view or a buffer, which n_out has counted. */
 void segment_out_ends(struct segment *segment);
 

@@ -277,18 +277,30 @@ static void let_go(struct stream *self)
     Py_END_ALLOW_THREADS
 }
 
+/* Closes the stream after watch_pause(). Returns 0, or -1 with an exception. */
+static int close_paused(struct stream *self, bool is_early)
+{
+    if (!self->line) /* Python code ran in watch_pause(), and closed the stream */
+        return 0;
+    if (check_unused(self, is_early)) /* or took a frame */
+        return -1;
+    let_go(self);
+    return 0;
+}
+
 static PyObject *close_stream(struct stream *self, bool is_early)
 {
     if (!self->line)
         Py_RETURN_NONE;
-    /* a close() that is refused must not end the waits of tasks */
-    if (check_unused(self, is_early) || watch_stop(&self->watch))
+    if (check_unused(self, is_early))
         return NULL;
-    if (!self->line) /* Python code ran in watch_stop(), and closed the stream */
-        Py_RETURN_NONE;
-    if (check_unused(self, is_early)) /* or took a frame */
+    PyObject *watch = self->watch;
+    Py_XINCREF(watch);
+    int r = watch_pause(watch);
+    r = watch_go_on(watch, (PyObject *)self, r ? r : close_paused(self, is_early));
+    Py_XDECREF(watch);
+    if (r)
         return NULL;
-    let_go(self);
     Py_RETURN_NONE;
 }
 

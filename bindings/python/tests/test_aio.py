@@ -142,6 +142,61 @@ def test_a_refused_close_ends_no_wait():
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("kept", ["lock", "tensor"])
+def test_a_close_that_is_refused_late_ends_no_wait(kept):
+    """Only libshmview knows that a thread holds the lock, or that a tensor exists."""
+    seg, other = shmview.create("seg", 100), shmview.attach("seg")
+
+    def keep():
+        if kept == "tensor":
+            return seg.buf.__dlpack__()
+        return seg.lock()
+
+    async def main():
+        task = asyncio.ensure_future(seg.changed())
+        await asyncio.sleep(0)
+        capsule = keep()
+        watch = seg._watch
+        for n in 1, 2:
+            with pytest.raises(shmview.Busy):
+                seg.close()
+            other.notify()
+            assert await asyncio.wait_for(task, 60) == n
+            assert not watch._loops
+            task = asyncio.ensure_future(seg.changed())  # begins after a close() that was refused
+            await asyncio.sleep(0)
+        if kept == "lock":
+            seg.unlock()
+        del capsule
+        seg.close()
+        with pytest.raises(ValueError, match="closed"):
+            await task
+    asyncio.run(main())
+
+
+def test_closed_by_two_threads():
+    """No loop polls the descriptor until the last thread in close() has been refused."""
+    seg, other = shmview.create("seg", 100), shmview.attach("seg")
+
+    async def main():
+        task = asyncio.ensure_future(seg.changed())
+        await asyncio.sleep(0)
+        watch = seg._watch
+        thread = threading.Thread(target=watch.pause)
+        thread.start()
+        thread.join()
+        with seg.locked(), pytest.raises(shmview.Busy):
+            seg.close()
+        second = asyncio.ensure_future(seg.changed())
+        await asyncio.sleep(0)
+        assert not watch._loops
+        watch._closers.clear()
+        watch.resume(seg)
+        other.notify()
+        assert await asyncio.wait_for(asyncio.gather(task, second), 60) == [1, 1]
+    asyncio.run(main())
+
+
 def test_closed_after_its_loop():
     """A task that waits in a loop which was closed disturbs nobody."""
     seg, other = shmview.create("seg", 100), shmview.attach("seg")

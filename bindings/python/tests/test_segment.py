@@ -121,6 +121,10 @@ class Closes:
     def close(self):
         self.segment.close()
 
+    def pause(self):
+        del self.segment._watch  # otherwise close() calls pause() again
+        self.close()
+
     def __float__(self):
         self.close()
         return 1.0
