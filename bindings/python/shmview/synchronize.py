@@ -219,7 +219,8 @@ class Barrier(_standard.Barrier):
         before this one. The last one calls the action first.
 
         Raises BrokenBarrierError if the barrier is or becomes broken, also by its death or that of
-        another party. After timeout seconds it breaks the barrier."""
+        another party. After timeout seconds it breaks the barrier; if another process is stopped
+        inside a call of the barrier, when that process goes on."""
         self._belong()
         arrived = self._memory.arrive(self._timeout if timeout is None else timeout)
         if arrived is None:

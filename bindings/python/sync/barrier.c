@@ -44,12 +44,22 @@ static void judge(struct monitor *m, int how)
         end_generation(m, true, true);
 }
 
+/* Inside: like monitor_wait(), but is inside again unless it returns -1, because a party that waits
+ * no longer breaks the barrier, and can do that only inside. */
+static int wait_for_move(struct monitor *m, int64_t deadline)
+{
+    int how = monitor_wait(m, MOVED, deadline);
+    if (how != MONITOR_OUT)
+        return how;
+    return monitor_enter(m) ? -1 : MONITOR_EXPIRED;
+}
+
 /* Inside: waits until the barrier takes parties again, or is broken. Returns 0, or -1 with an
  * exception and outside. */
 static int wait_for_turn(struct monitor *m, int64_t deadline)
 {
     while (!monitor_word(m, BROKEN) && monitor_word(m, COUNT) >= monitor_word(m, TOTAL)) {
-        int how = monitor_wait(m, MOVED, deadline);
+        int how = wait_for_move(m, deadline);
         if (how < 0)
             return -1;
         if (how != MONITOR_RUNG)
@@ -100,7 +110,7 @@ static PyObject *arrive(PyObject *op, PyObject *timeout)
     count_in(m, index);
     bool is_last = index + 1 >= monitor_word(m, TOTAL);
     while (!is_last && monitor_word(m, GENERATION) == generation) {
-        int how = monitor_wait(m, MOVED, deadline);
+        int how = wait_for_move(m, deadline);
         if (how < 0) {
             withdraw(m, generation);
             return NULL;

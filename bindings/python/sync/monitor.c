@@ -12,6 +12,10 @@
  * the processes that use a monitor much do not keep one out. */
 #define BRIEF_NS 50000
 
+/* How long monitor_enter_until() waits in any case. Processes are inside for moments, so a call
+ * that does not wait for anything else must not fail because of them. */
+#define PATIENCE_NS 100000000
+
 static void store(uint32_t *word, uint32_t value)
 {
     __atomic_store_n(word, value, __ATOMIC_RELEASE);
@@ -68,21 +72,25 @@ static void repair(struct monitor *m)
 /* Waits without the GIL until the mutex is free. Repairs after a death, and gives the mutex back: a
  * thread that took the GIL inside could wait long for it, and so would all processes. Returns 0 or
  * an error. */
-static int pass_through(struct monitor *m)
+static int pass_through(struct monitor *m, int64_t deadline)
 {
-    int r = shmview_mutex_lock(&m->memory->mutex, SHMVIEW_FOREVER);
+    int r = shmview_mutex_lock(&m->memory->mutex, deadline);
     if (r == SHMVIEW_OWNER_DIED)
         repair(m);
     return r < 0 ? r : shmview_mutex_unlock(&m->memory->mutex);
 }
 
-int monitor_enter(struct monitor *m)
+int monitor_enter_until(struct monitor *m, int64_t deadline)
 {
     int r = shmview_mutex_trylock(&m->memory->mutex);
+    int64_t end = LIKELY(r >= 0) ? 0 : shmview_deadline(PATIENCE_NS);
+    end = deadline > end ? deadline : end;
     while (UNLIKELY(r == -SHMVIEW_ERR_TIMED_OUT)) {
         Py_BEGIN_ALLOW_THREADS;
-        r = pass_through(m);
+        r = pass_through(m, end);
         Py_END_ALLOW_THREADS;
+        if (r == -SHMVIEW_ERR_TIMED_OUT)
+            return MONITOR_OUT;
         if (r == 0)
             r = shmview_mutex_lock(&m->memory->mutex, shmview_deadline(BRIEF_NS));
     }
@@ -94,6 +102,11 @@ int monitor_enter(struct monitor *m)
         repair(m);
     m->n_writes = 0;
     return 0;
+}
+
+int monitor_enter(struct monitor *m)
+{
+    return monitor_enter_until(m, SHMVIEW_FOREVER);
 }
 
 void monitor_leave(struct monitor *m)
@@ -110,8 +123,11 @@ int monitor_wait(struct monitor *m, int bell, int64_t deadline)
     monitor_leave(m);
     unlocked_begin(&thread);
     int r = shmview_word_wait(&b->sequence, seen, deadline);
-    if (unlocked_end(&thread, r) == -SHMVIEW_ERR_INTERRUPTED || monitor_enter(m))
+    if (unlocked_end(&thread, r) == -SHMVIEW_ERR_INTERRUPTED)
         return -1;
+    int entered = monitor_enter_until(m, deadline);
+    if (UNLIKELY(entered))
+        return entered;
     return monitor_load(&b->sequence) != seen ? MONITOR_RUNG
            : r == -SHMVIEW_ERR_TIMED_OUT      ? MONITOR_EXPIRED
                                               : MONITOR_QUIET;

@@ -89,6 +89,9 @@ PyObject *monitor_new(PyTypeObject *type, PyObject *args, uint32_t kind, uint32_
  * exception and outside. The thread inside has the GIL already, so that the others never wait for
  * the GIL of its process, and must not run Python code. */
 int monitor_enter(struct monitor *m);
+/* Like monitor_enter(), but returns MONITOR_OUT and is outside if the deadline has passed, and
+ * another process has been inside for 0.1 s: it is stopped, or gets no processor. */
+int monitor_enter_until(struct monitor *m, int64_t deadline);
 void monitor_leave(struct monitor *m);
 
 /* Inside: notes that a word of the memory gets a value; monitor_commit() carries all of it out. A
@@ -102,9 +105,11 @@ enum monitor_waited {
     MONITOR_RUNG,    /* the bell was rung */
     MONITOR_QUIET,   /* it was not, for 0.1 s */
     MONITOR_EXPIRED, /* the deadline has passed */
+    MONITOR_OUT,     /* likewise, and the caller is outside: see monitor_enter_until() */
 };
 /* Inside: leaves, waits without the GIL until the bell is rung, and enters again. Returns how the
- * wait ended, or -1 with an exception and outside. */
+ * wait ended, or -1 with an exception and outside. Without a deadline it never returns MONITOR_OUT.
+ */
 int monitor_wait(struct monitor *m, int bell, int64_t deadline);
 
 /* Inside: returns the entry of this process, or the one that it may take; then the entry is noted

@@ -63,12 +63,13 @@ static int deadline_for(int block, PyObject *timeout, int64_t *ret_deadline)
  * exception and outside. */
 static int wait_for_room(struct monitor *m, int64_t deadline)
 {
-    if (monitor_enter(m))
-        return -1;
+    int r = monitor_enter_until(m, deadline);
+    if (UNLIKELY(r))
+        return r < 0 ? -1 : 0;
     while (is_full(m)) {
         int how = deadline ? monitor_wait(m, ROOM_BELL, deadline) : MONITOR_EXPIRED;
-        if (how < 0)
-            return -1;
+        if (how < 0 || how == MONITOR_OUT)
+            return how < 0 ? -1 : 0;
         if (how != MONITOR_RUNG)
             bury(m, how == MONITOR_EXPIRED);
         if (how == MONITOR_EXPIRED && is_full(m)) {
@@ -125,6 +126,12 @@ static PyObject *write_(PyObject *op, PyObject *args)
 
 /* --- Get ----------------------------------------------------------------- */
 
+/* The result of get() after MONITOR_OUT, or after -1 with an exception. */
+static PyObject *nothing(int how)
+{
+    return how < 0 ? NULL : Py_NewRef(Py_None);
+}
+
 /* get(block, timeout): the bytes of an item, or None after the deadline. */
 static PyObject *get(PyObject *op, PyObject *args)
 {
@@ -132,13 +139,15 @@ static PyObject *get(PyObject *op, PyObject *args)
     PyObject *timeout, *item = NULL;
     int block, r;
     int64_t deadline;
-    if (!PyArg_ParseTuple(args, "pO", &block, &timeout) ||
-        deadline_for(block, timeout, &deadline) || monitor_enter(m))
+    if (!PyArg_ParseTuple(args, "pO", &block, &timeout) || deadline_for(block, timeout, &deadline))
         return NULL;
+    r = monitor_enter_until(m, deadline);
+    if (UNLIKELY(r))
+        return nothing(r);
     while ((r = ring_read(m, &item)) == 0) {
         int how = deadline ? monitor_wait(m, ITEM_BELL, deadline) : MONITOR_EXPIRED;
-        if (how < 0)
-            return NULL;
+        if (how < 0 || how == MONITOR_OUT)
+            return nothing(how);
         if (how != MONITOR_RUNG)
             ring_forget_reader(m);
         if (how == MONITOR_EXPIRED && !ring_has_item(m)) {

@@ -62,15 +62,22 @@ static struct party *holder(struct monitor *m)
     return own;
 }
 
+/* The result of acquire() after MONITOR_OUT, or after -1 with an exception. */
+static PyObject *outside(int how)
+{
+    return how < 0 ? NULL : Py_NewRef(Py_False);
+}
+
 static PyObject *acquire_until(struct monitor *m, int64_t deadline)
 {
     uint32_t died = 0;
-    if (monitor_enter(m))
-        return NULL;
+    int r = monitor_enter_until(m, deadline);
+    if (UNLIKELY(r))
+        return outside(r);
     while (monitor_word(m, VALUE) == 0) {
         int how = deadline ? monitor_wait(m, FREED, deadline) : MONITOR_EXPIRED;
-        if (how < 0)
-            return NULL;
+        if (how < 0 || how == MONITOR_OUT)
+            return outside(how);
         if (how == MONITOR_RUNG)
             continue;
         uint32_t pid = bury(m, how == MONITOR_EXPIRED);

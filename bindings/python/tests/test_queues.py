@@ -13,7 +13,7 @@ import time
 
 import pytest
 from conftest import PATIENCE, await_, outcome
-from test_synchronize import deaths, die_inside, killed, words
+from test_synchronize import deaths, die_inside, keeps_out, killed, words
 
 import shmview
 
@@ -200,6 +200,16 @@ def test_a_death_inside():
     queue.put("kept")
     die_inside(words(queue._memory), n_writes=0)
     assert queue.get() == "kept" and queue.empty()
+
+
+def test_a_queue_whose_mutex_is_kept_has_timeouts():
+    queue = shmview.Queue(1)
+    put, get = queue.put, queue.get
+    queue.put("first")
+    assert keeps_out(queue._memory, (get, False), (get, True, 0.001)) == [standard.Empty] * 2
+    assert queue.get_nowait() == "first"
+    assert keeps_out(queue._memory, (put, 1, False), (put, 1, True, 0.001)) == [standard.Full] * 2
+    assert queue.empty()
 
 
 def test_damaged_memory():

@@ -157,7 +157,56 @@ def die_inside(memory, n_writes):
 def library():
     """Returns libshmview, whose calls keep the GIL."""
     with open("/proc/self/maps") as maps:
-        return ctypes.PyDLL(next(line.split(None, 5)[5].strip() for line in maps if "/libshmview.so" in line))
+        found = ctypes.PyDLL(next(line.split(None, 5)[5].strip() for line in maps if "/libshmview.so" in line))
+    found.shmview_mutex_lock.argtypes = [ctypes.c_void_p, ctypes.c_int64]
+    return found
+
+
+def mutex_of(thing):
+    """Returns the mutex of a monitor."""
+    return (ctypes.c_char * 64).from_buffer(thing._block.create_memoryview()[64:128])
+
+
+def keeps_out(thing, *calls):
+    """Keeps the mutex of a monitor, as a process does that is stopped inside. Returns the outcomes of the calls in
+    another thread, which must end nevertheless."""
+    library_, mutex, outcomes = library(), mutex_of(thing), []
+    thread = threading.Thread(target=lambda: outcomes.extend(outcome(*call) for call in calls))
+    assert library_.shmview_mutex_lock(mutex, 0) == 0
+    try:
+        thread.start()
+        thread.join(PATIENCE)
+        return list(outcomes)
+    finally:
+        library_.shmview_mutex_unlock(mutex)
+        thread.join()
+
+
+def test_a_semaphore_whose_mutex_is_kept_has_a_timeout():
+    semaphore = shmview.Semaphore(1)
+    assert keeps_out(semaphore, (semaphore.acquire, False), (semaphore.acquire, True, 0.001)) == [False, False]
+    assert semaphore.acquire(False) and semaphore.get_value() == 0
+    assert not semaphore.acquire(True, 0.001)
+
+
+def test_a_mutex_that_is_kept_when_a_wait_ends():
+    """Keeps the mutex of a semaphore, and of a barrier, from within the wait to its end."""
+    semaphore, barrier = shmview.Semaphore(0), shmview.Barrier(2)
+    library_ = library()
+    for thing, call, expected in ((semaphore, (semaphore.acquire, True, 0.3), [False]),
+                                  (barrier._memory, (barrier.wait, 0.3), [])):
+        mutex, memory, outcomes = mutex_of(thing), words(thing), []
+        thread = threading.Thread(target=lambda: outcomes.append(outcome(*call)))
+        thread.start()
+        await_(lambda: memory[16 // 4 + 1])  # somebody waits for bell 0
+        assert library_.shmview_mutex_lock(mutex, time.monotonic_ns() + PATIENCE * 10**9) == 0
+        try:
+            thread.join(PATIENCE if expected else 0.5)  # the barrier waits on after its deadline
+            assert outcomes == expected
+        finally:
+            library_.shmview_mutex_unlock(mutex)
+            thread.join()
+    assert outcomes == [threading.BrokenBarrierError] and barrier.broken
 
 
 def test_nobody_waits_for_the_gil_inside():
@@ -165,9 +214,8 @@ def test_nobody_waits_for_the_gil_inside():
     nobody who is inside may wait for."""
     semaphore, got = shmview.Semaphore(1), []
     memory, owner, rung = words(semaphore), 64 // 4 + 4, 16 // 4
-    library_, mutex = library(), (ctypes.c_char * 64).from_buffer(semaphore._block.create_memoryview()[64:128])
+    library_, mutex = library(), mutex_of(semaphore)
     lock, waiters, interval = library_.shmview_mutex_lock, 0x80000000, sys.getswitchinterval()
-    lock.argtypes = [ctypes.c_void_p, ctypes.c_int64]
     assert lock(mutex, 0) == 0
     thread = threading.Thread(target=lambda: got.append(semaphore.acquire()))
     thread.start()
