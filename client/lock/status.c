@@ -127,6 +127,7 @@ int shmview_lock_query(struct shmview_segment *segment, struct shmview_lock_stat
     status.is_held = owner != 0;
     status.owner_is_dead = owner && !is_alive(l, owner);
     status.is_dirty = who_inside(inside) != 0;
+    status.is_held_here = lock_is_held(l);
     for (uint32_t i = 0; i < high && i < SHMVIEW_SLOTS_MAX; i++)
         peek_slot(l, i, owner, since, &status, ret_parties, n);
     *ret_status = status;

@@ -259,6 +259,23 @@ START_TEST(forked_child_may_look)
 }
 END_TEST
 
+START_TEST(held_through_one_handle)
+{
+    open_segment();
+    struct shmview_segment *other = client_attach(conn, "s", SHMVIEW_WRITE);
+    ck_assert(!status_of(seg).is_held_here && !status_of(other).is_held_here);
+    OK(shmview_lock(seg));
+    ck_assert(status_of(seg).is_held_here && !status_of(other).is_held_here);
+    OK(shmview_unlock(seg));
+    OK(shmview_lock_shared(other));
+    ck_assert(!status_of(seg).is_held_here && status_of(other).is_held_here);
+    OK(shmview_unlock(other));
+    ck_assert(!status_of(seg).is_held_here && !status_of(other).is_held_here);
+    OK(shmview_detach(other));
+    close_segment();
+}
+END_TEST
+
 START_TEST(no_lock)
 {
     struct shmview_lock_status status = {.n_parties = 77};
@@ -337,6 +354,7 @@ int main(void)
         SUITE_TEST(waiter_whose_function_runs),
         SUITE_TEST(dead_owner_is_shown),
         SUITE_TEST(forked_child_may_look),
+        SUITE_TEST(held_through_one_handle),
         SUITE_TEST(no_lock),
         SUITE_TEST(rubbish_is_no_danger),
         SUITE_END,

@@ -330,8 +330,8 @@ int lock_take(struct segment *segment, int mode, int64_t deadline, PyObject **re
 /* Gives the lock back. If repaired is false, the next owner gets OwnerDied. Returns 0, or -1 with
  * an exception. */
 int lock_give(struct segment *segment, bool repaired);
-/* Whether a thread of this process holds the lock, also through another attachment. Needs no GIL,
- * and must not be called with it. */
+/* Whether a thread of this process holds the lock through this handle. Needs no GIL, and must not
+ * be called with it. */
 bool lock_is_held_here(struct shmview_segment *handle);
 /* Takes the lock for a caller that does not repair. Returns 0, or -1 with an exception and without
  * the lock: OwnerDied if the last owner died inside, TimedOut after the deadline. */

@@ -13,7 +13,6 @@
 
 #include <stddef.h>
 #include <string.h>
-#include <unistd.h>
 
 /* --- Taking and giving --------------------------------------------------- */
 
@@ -240,23 +239,15 @@ static PyObject *build_parties(const struct shmview_lock_party *parties, size_t 
     return list;
 }
 
-/* More parties than that are counted, but not listed. */
-#define PARTIES_MAX 256
-
 /* If the lock cannot be queried, it is not held: there is none, or this process has lost it. */
 bool lock_is_held_here(struct shmview_segment *handle)
 {
-    struct shmview_lock_party parties[PARTIES_MAX];
     struct shmview_lock_status status;
-    const uint32_t self = (uint32_t)getpid();
-    if (shmview_lock_query(handle, &status, parties, PARTIES_MAX))
-        return false;
-    for (size_t i = 0; i < status.n_parties && i < PARTIES_MAX; i++)
-        if (parties[i].pid == self &&
-            (parties[i].role == SHMVIEW_HOLDS || parties[i].role == SHMVIEW_HOLDS_SHARED))
-            return true;
-    return status.n_parties > PARTIES_MAX; /* it may be one that is not listed */
+    return shmview_lock_query(handle, &status, NULL, 0) == 0 && status.is_held_here;
 }
+
+/* More parties than that are counted, but not listed. */
+#define PARTIES_MAX 256
 
 PyObject *segment_lock_status(PyObject *op, PyObject *Py_UNUSED(unused))
 {

@@ -55,8 +55,11 @@ static PyMethodDef methods[] = {
      "Returns the segment. Raises ValueError if it is closed."},
     {"__exit__", segment_exit, METH_VARARGS,
      "Closes the segment. Views, buffers and tensors that still exist keep it attached; it ends\n"
-     "with the last of them. Raises Busy while a thread of this process holds its lock or is in a\n"
-     "call of it, unless the block has raised."},
+     "with the last of them. Raises Busy while a thread of this process is in a call of it, or "
+     "holds\n"
+     "the lock through this object and no view or buffer is left; unless the block has raised. "
+     "With\n"
+     "views the lock stays held until unlock()."},
     {"locked", WITH_TIMEOUT(segment_locked),
      "locked(timeout=None)\n--\n\nReturns a Guard for 'with seg.locked():', which holds the lock\n"
      "exclusively. The block gets the segment. Entering the block waits for at most timeout "

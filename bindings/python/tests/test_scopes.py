@@ -107,6 +107,16 @@ def test_a_lock_of_another_process_keeps_no_tensor_from_outliving_the_block():
     os.waitpid(child, 0)
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_lock_of_another_segment_object_keeps_no_tensor_from_outliving_the_block(shared):
+    with shmview.create("one", 16) as seg:
+        capsule, other = seg.buf.__dlpack__(), shmview.attach("one")
+        other.lock(shared=shared)
+    assert seg.closed and capsule
+    other.unlock()
+    other.close()
+
+
 def test_the_segment_may_go_before_its_views():
     with shmview.create("one", 16) as seg:
         view = seg.buf
