@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -14,11 +16,33 @@
 #include "daemon/base/way.h"
 #include "daemon/memory/directory.h"
 
+/* How long a lock is awaited that no daemon has, and how long between two attempts. */
+#define CHILD_WAIT_MS  2000
+#define CHILD_PAUSE_MS 5
+
+#define OPEN_FLAGS (O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+
+/* Marks the lock as that of this process. Its children do not inherit this lock of POSIX, and it
+ * ends with the process. Without it the next daemon waits for CHILD_WAIT_MS before it is refused.
+ */
+static void mark(int fd)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    fcntl(fd, F_SETLK, &whole);
+}
+
+/* Whether a process that has marked the lock lives. */
+static bool is_marked(int dir, const char *name)
+{
+    struct flock found = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    CLEANUP_FD int fd = openat(dir, name, OPEN_FLAGS);
+    return fd >= 0 && (fcntl(fd, F_GETLK, &found) || found.l_type != F_UNLCK);
+}
+
 int instance_lock_file(int dir, const char *name)
 {
     for (;;) {
-        CLEANUP_FD int fd = openat(
-            dir, name, O_CREAT | O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+        CLEANUP_FD int fd = openat(dir, name, OPEN_FLAGS | O_CREAT, 0600);
         struct stat mine, named;
         if (fd < 0)
             return -errno;
@@ -31,12 +55,25 @@ int instance_lock_file(int dir, const char *name)
         /* the daemon that held the lock before may have removed the name since openat(). Then this
          * lock is on a file that nobody else will find: try again */
         if (fstatat(dir, name, &named, AT_SYMLINK_NOFOLLOW) == 0) {
-            if (mine.st_ino == named.st_ino && mine.st_dev == named.st_dev)
+            if (mine.st_ino == named.st_ino && mine.st_dev == named.st_dev) {
+                mark(fd);
                 return steal_fd(&fd);
+            }
         } else if (errno != ENOENT) {
             return -errno;
         }
     }
+}
+
+int instance_lock_when_free(int dir, const char *name)
+{
+    int r = instance_lock_file(dir, name);
+    for (int ms = 0; r == -EBUSY && ms < CHILD_WAIT_MS && !is_marked(dir, name);
+         ms += CHILD_PAUSE_MS) {
+        poll(NULL, 0, CHILD_PAUSE_MS);
+        r = instance_lock_file(dir, name);
+    }
+    return r;
 }
 
 /* Removes the name while the lock is still held, so that it removes no file of a next daemon. */
@@ -56,7 +93,7 @@ static int lock_objects(struct instance_lock *lock, const char *instance)
         log_error("cannot make a directory in " DIRECTORY_SHM ": %s", strerror(-r));
         return r;
     }
-    r = instance_lock_file(directory_fd(), INSTANCE_LOCK_OBJECT);
+    r = instance_lock_when_free(directory_fd(), INSTANCE_LOCK_OBJECT);
     if (r >= 0) {
         lock->object_fd = r;
         return 0;
@@ -71,7 +108,7 @@ int instance_lock(struct instance_lock *lock, int dir, const char *socket, const
 {
     *lock = (struct instance_lock){.dir = dir, .object_fd = -1};
     snprintf(lock->name, sizeof lock->name, "%s.lock", way_name(socket));
-    int r = lock->file_fd = instance_lock_file(dir, lock->name);
+    int r = lock->file_fd = instance_lock_when_free(dir, lock->name);
     if (r < 0) {
         log_error("instance %s: %s.lock: %s", instance, socket,
                   r == -EBUSY ? "another shmviewd serves it" : strerror(-r));

@@ -133,6 +133,70 @@ START_TEST(instance_lock_of_a_dead_process)
 }
 END_TEST
 
+static int holder_end;
+static unsigned n_attempts;
+
+/* Starts a process that takes the lock; either it or its child has the lock until holder_end is
+ * closed. Returns the id of the process when it has the lock. */
+static pid_t holder(bool in_child)
+{
+    int end[2], done[2];
+    char byte;
+    ck_assert_int_eq(pipe2(end, O_CLOEXEC), 0);
+    ck_assert_int_eq(pipe2(done, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(end[1]);
+        if (lock(lock_name) < 0 || (in_child && fork() > 0))
+            _exit(0);
+        _exit(write(done[1], "", 1) != 1 || read(end[0], &byte, 1) < 0);
+    }
+    close(end[0]);
+    close(done[1]);
+    ck_assert_int_eq(read(done[0], &byte, 1), 1);
+    close(done[0]);
+    holder_end = end[1];
+    n_attempts = 0;
+    return pid;
+}
+
+static void attempt(void)
+{
+    if (++n_attempts == 2)
+        close(holder_end);
+    else
+        faults_hook("flock", attempt);
+}
+
+/* The child of a daemon that was killed has the lock until its exec. */
+START_TEST(instance_lock_of_a_child_of_a_dead_process)
+{
+    pid_t pid = holder(true);
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+    ck_assert_int_eq(lock(lock_name), -EBUSY);
+    faults_hook("flock", attempt);
+    int fd = instance_lock_when_free(directory_fd(), lock_name);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_uint_eq(n_attempts, 2);
+    unlock(lock_name, fd);
+}
+END_TEST
+
+START_TEST(instance_lock_of_a_living_process)
+{
+    pid_t pid = holder(false);
+    faults_hook("flock", attempt);
+    ck_assert_int_eq(instance_lock_when_free(directory_fd(), lock_name), -EBUSY);
+    ck_assert_uint_eq(n_attempts, 1);
+    faults_hook(NULL, NULL);
+    close(holder_end);
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+    int fd = instance_lock_when_free(directory_fd(), lock_name);
+    ck_assert_int_ge(fd, 0);
+    unlock(lock_name, fd);
+}
+END_TEST
+
 START_TEST(instance_lock_through_a_symlink)
 {
     ck_assert_int_eq(symlink("/etc/passwd", unit_object(lock_name)), 0);
@@ -409,7 +473,9 @@ END_TEST
 UNIT_MAIN("object_instance", UNIT_TEST(sweep_keeps_what_it_is_told_to),
           UNIT_TEST(sweep_takes_only_our_files), UNIT_TEST(sweep_many),
           UNIT_TEST(instance_lock_is_exclusive), UNIT_TEST(instance_lock_of_a_dead_process),
-          UNIT_TEST(instance_lock_through_a_symlink), UNIT_TEST(instance_lock_under_contention),
+          UNIT_TEST(instance_lock_of_a_child_of_a_dead_process),
+          UNIT_TEST(instance_lock_of_a_living_process), UNIT_TEST(instance_lock_through_a_symlink),
+          UNIT_TEST(instance_lock_under_contention),
           UNIT_TEST(instance_lock_that_was_removed_meanwhile),
           UNIT_TEST(instance_lock_with_one_descriptor_left),
           UNIT_TEST(every_call_of_a_creation_fails),
