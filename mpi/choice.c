@@ -100,8 +100,36 @@ static bool trial_goes_on(const struct trial *trial, int round, double begin)
     return more;
 }
 
+/* Makes the datatype of runs with gaps. */
+static int trial_type(int64_t run, const struct layout_loop *loop, MPI_Datatype *ret_type)
+{
+    MPI_Datatype type = MPI_DATATYPE_NULL;
+    int result = text_check(
+        MPI_Type_create_hvector((int)loop->n, (int)run, (MPI_Aint)loop->stride, MPI_BYTE, &type),
+        "a datatype");
+    if (result < 0)
+        return result;
+    result = text_check(MPI_Type_commit(&type), "a datatype");
+    if (result < 0)
+        MPI_Type_free(&type);
+    else
+        *ret_type = type;
+    return result;
+}
+
+/* Lets both ranks of a pair leave together. Returns 0 if both have 0; the error of this rank; or
+ * PARTNER_FAILED. */
+#define PARTNER_FAILED 1
+static int trial_agree(const struct trial *trial, int result)
+{
+    char mine = result < 0, other = 0;
+    MPI_Sendrecv(&mine, 1, MPI_BYTE, trial->partner, VERDICT_TAG, &other, 1, MPI_BYTE,
+                 trial->partner, VERDICT_TAG, trial->comm, MPI_STATUS_IGNORE);
+    return result == 0 && other ? PARTNER_FAILED : result;
+}
+
 /* Measures runs of one length both ways, and finds whether the datatype is better. On the sender.
- */
+ * Returns what trial_agree() does. */
 static int trial_class(const struct trial *trial, enum choice_gaps gaps, unsigned class,
                        bool *ret_is_better)
 {
@@ -110,15 +138,16 @@ static int trial_class(const struct trial *trial, enum choice_gaps gaps, unsigne
     bool has_gaps = gaps == GAPS_BOTH || (gaps == GAPS_SEND) == trial->sends;
     struct layout layout = {.data = trial->flat, .n_bytes = TRIAL_BYTES, .run = TRIAL_BYTES};
     MPI_Datatype type = MPI_BYTE;
+    int result = 0;
     if (has_gaps) {
         layout_of_loops(trial->gaps, (uint64_t)run, 1, &loop, &layout);
-        int result = text_check(
-            MPI_Type_create_hvector((int)loop.n, (int)run, (MPI_Aint)loop.stride, MPI_BYTE, &type),
-            "a datatype");
-        if (result == 0)
-            result = text_check(MPI_Type_commit(&type), "a datatype");
-        if (result < 0)
-            return result;
+        result = trial_type(run, &loop, &type);
+    }
+    result = trial_agree(trial, result);
+    if (result) {
+        if (type != MPI_BYTE)
+            MPI_Type_free(&type);
+        return result;
     }
     double datatype = 1e9, packed = 1e9, begin = MPI_Wtime();
     for (int round = 0; trial_goes_on(trial, round, begin); round++) {
@@ -134,7 +163,7 @@ static int trial_class(const struct trial *trial, enum choice_gaps gaps, unsigne
 }
 
 /* Finds by bisection from which class on datatypes are better, because they gain with the length of
- * the runs. */
+ * the runs. Returns what trial_agree() does. */
 static int trial_all(const struct trial *trial, struct choice *ret_choice)
 {
     for (unsigned gaps = 0; gaps < N_GAPS; gaps++) {
@@ -143,7 +172,7 @@ static int trial_all(const struct trial *trial, struct choice *ret_choice)
             bool is_better = false;
             unsigned class = (low + high) / 2;
             int result = trial_class(trial, (enum choice_gaps)gaps, class, &is_better);
-            if (result < 0)
+            if (result)
                 return result;
             char verdict = is_better;
             if (trial->sends)
@@ -161,7 +190,8 @@ static int trial_all(const struct trial *trial, struct choice *ret_choice)
     return 0;
 }
 
-/* Measures with the neighbour of this rank. The last of an odd number of ranks has none. */
+/* Measures with the neighbour of this rank. The last of an odd number of ranks has none. If one
+ * rank fails, all fail. */
 static int measure(MPI_Comm comm, struct choice *ret_choice)
 {
     int me = 0, n = 0, result = 0;
@@ -169,7 +199,7 @@ static int measure(MPI_Comm comm, struct choice *ret_choice)
     MPI_Comm_size(comm, &n);
     unsigned char *memory = calloc(1, 3 * TRIAL_BYTES + 2 * PIECE_BYTES);
     struct choice mine = {0};
-    unsigned sums[N_GAPS + 1] = {0}, all[N_GAPS + 1] = {0};
+    unsigned sums[N_GAPS + 2] = {0}, all[N_GAPS + 2] = {0};
     struct trial trial = {.comm = comm, .partner = me ^ 1, .sends = me % 2 == 0, .gaps = memory};
     int has_memory = memory != NULL, all_have = 0;
     MPI_Allreduce(&has_memory, &all_have, 1, MPI_INT, MPI_MIN, comm);
@@ -187,10 +217,14 @@ static int measure(MPI_Comm comm, struct choice *ret_choice)
         memcpy(sums, mine.datatype_from, sizeof mine.datatype_from);
         sums[N_GAPS] = 1;
     }
-    MPI_Allreduce(sums, all, N_GAPS + 1, MPI_UNSIGNED, MPI_SUM, comm);
+    sums[N_GAPS + 1] = result < 0;
+    MPI_Allreduce(sums, all, N_GAPS + 2, MPI_UNSIGNED, MPI_SUM, comm);
+    if (all[N_GAPS + 1])
+        return result < 0 ? result
+                          : text_fail(-SHMVIEW_ERR_PEER, "another rank cannot measure transfers");
     for (int i = 0; i < N_GAPS && all[N_GAPS]; i++)
         ret_choice->datatype_from[i] = (all[i] + all[N_GAPS] / 2) / all[N_GAPS];
-    return result;
+    return 0;
 }
 
 int choice_find(MPI_Comm comm, struct choice *ret_choice)
