@@ -89,7 +89,7 @@ cmp "$info/licenses/LICENSE" "$source/LICENSE"
 grep -qx "Version: $version" "$info/METADATA"
 # Fields of this version of the format, which the folder of licences needs, too.
 grep -qx 'Metadata-Version: 2\.4' "$info/METADATA"
-grep -qx 'License-Expression: Apache-2\.0' "$info/METADATA"
+grep -qxE 'License-Expression: Apache-2\.0 AND BSD-2-Clause AND ISC AND MIT AND OLDAP-2\.8( AND dtoa)?' "$info/METADATA"
 diff <(sed -n 's/^License-File: //p' "$info/METADATA") <(cd "$info/licenses" && find . -type f -printf '%P\n' | LC_ALL=C sort)
 
 # In an empty virtual environment, without network where a namespace can be made.

@@ -51,7 +51,8 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         for name, path in extension.build(library, work).items():
             files[f"shmview/{name}"] = path
         platform = bundle.platform(files.values()) if native else None
-        return archive.write_wheel(wheel_directory, version(library.headers), platform, files, licences)
+        expression = native.expression if native else archive.EXPRESSION
+        return archive.write_wheel(wheel_directory, version(library.headers), platform, files, licences, expression)
     finally:
         shutil.rmtree(work)
 

@@ -18,6 +18,7 @@ import zipfile
 from .places import TREE
 
 SUMMARY = "Named shared-memory segments with a lock and typed views"
+EXPRESSION = "Apache-2.0"
 PYPROJECT = """[build-system]
 requires = []
 build-backend = "backend"
@@ -25,12 +26,13 @@ backend-path = ["bindings/python"]
 """
 
 
-def _metadata(version, licences):
-    """Returns the text of METADATA or PKG-INFO. licences: names of files, in an archive from its top."""
+def _metadata(version, licences, expression=EXPRESSION):
+    """Returns the text of METADATA or PKG-INFO. licences: names of files, in an archive from its top; expression:
+    that of SPDX."""
     with open(f"{TREE}/docs/PYTHON.md") as page:
         text = page.read()
     heads = ["Metadata-Version: 2.4", "Name: shmview", f"Version: {version}", f"Summary: {SUMMARY}",
-             "License-Expression: Apache-2.0", *(f"License-File: {name}" for name in sorted(licences)),
+             f"License-Expression: {expression}", *(f"License-File: {name}" for name in sorted(licences)),
              "Requires-Python: >=3.9", "Keywords: shared memory,ipc,numpy,dlpack,lock",
              "Classifier: Operating System :: POSIX :: Linux", "Classifier: Programming Language :: C",
              "Classifier: Programming Language :: Python :: 3",
@@ -45,16 +47,16 @@ def _tag(platform):
     return f"{python}-{python}{suffix}-{platform or re.sub('[-.]', '_', sysconfig.get_platform())}"
 
 
-def write_wheel(folder, version, platform, files, licences):
+def write_wheel(folder, version, platform, files, licences, expression=EXPRESSION):
     """Writes a wheel of files, which are paths by their names in it. platform: its tag. None: that of this
-    Python. Returns the name of the wheel."""
+    Python. expression: of its licences. Returns the name of the wheel."""
     info, tag = f"shmview-{version}.dist-info", _tag(platform)
     paths = {**files, **{f"{info}/licenses/{name}": path for name, path in licences.items()}}
     content, record = {}, ""
     for name, path in sorted(paths.items()):
         with open(path, "rb") as file:
             content[name] = file.read()
-    content[f"{info}/METADATA"] = _metadata(version, licences).encode()
+    content[f"{info}/METADATA"] = _metadata(version, licences, expression).encode()
     content[f"{info}/WHEEL"] = f"Wheel-Version: 1.0\nGenerator: shmview\nRoot-Is-Purelib: false\nTag: {tag}\n".encode()
     for name, data in content.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()

@@ -28,11 +28,18 @@ OPTIONS = ["-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON", 
            "-DSHMVIEW_PYTHON=", "-DSHMVIEW_RUBY="]
 
 
+# SPDX identifiers of the licences of what such a library has in it on Linux. jansson has dtoa.c from 2.15 on.
+IDENTIFIERS = {"jansson": ["MIT"], "lmdb": ["OLDAP-2.8"], "uv": ["BSD-2-Clause", "ISC", "MIT"]}
+OF_DTOA = "Lucent Technologies"
+
+
 class Native(NamedTuple):
-    """What was built. folder: where the library is; files, licences: paths by names."""
+    """What was built. folder: where the library is; files, licences: paths by names; expression: the licences
+    of all files, for the metadata."""
     folder: str
     files: Dict[str, str]
     licences: Dict[str, str]
+    expression: str
 
 
 def _run(*command):
@@ -84,18 +91,34 @@ def _texts(file):
     return {place[len("/usr/share/"):]: place for place in places}
 
 
+def _expression(licences):
+    """Returns the SPDX expression of a package with these libraries. licences: their paths by the names of the
+    libraries."""
+    found = {"Apache-2.0"}
+    for name, path in licences.items():
+        stem = re.match(r"lib([a-z]+)", name).group(1)
+        if stem not in IDENTIFIERS:
+            raise SystemExit(f"{name}: bundle.py has no SPDX identifier of its licence, {path}")
+        found.update(IDENTIFIERS[stem])
+        with open(path, encoding="utf-8", errors="replace") as text:
+            if OF_DTOA in text.read():
+                found.add("dtoa")
+    return " AND ".join(sorted(found))
+
+
 def build(work):
     """Builds library and daemon below work. Returns a Native."""
     _run("cmake", "-S", TREE, "-B", f"{work}/build", *OPTIONS)
     _run("cmake", "--build", f"{work}/build", "--parallel", str(os.cpu_count() or 1), "--target", "shmview", "shmviewd")
     library, daemon = f"{work}/build/client/libshmview.so", f"{work}/build/daemon/shmviewd"
     soname = re.search(r"SONAME.*\[(.*)\]", _run("readelf", "-d", library)).group(1)
-    files, licences = {"shmviewd": daemon, soname: library}, {}
+    files, licences, of_libraries = {"shmviewd": daemon, soname: library}, {}, {}
     for name, path in {**_foreign(library), **_foreign(daemon)}.items():
         files[name] = path
         package, licence = _licence(path)
+        of_libraries[name] = licence
         licences.update({f"{package}.txt": licence, **_texts(licence)})
-    return Native(os.path.dirname(library), files, licences)
+    return Native(os.path.dirname(library), files, licences, _expression(of_libraries))
 
 
 def platform(paths):

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tarfile
+import zipfile
 
 import pytest
 
@@ -38,6 +39,21 @@ def test_sources(tmp_path, monkeypatch, git):
         metadata = tar.extractfile("shmview-1.2.3/PKG-INFO").read().decode().splitlines()
     assert packed == {f"shmview-1.2.3/{source}" for source in [*SOURCES, "PKG-INFO", "pyproject.toml"]}
     assert {"Metadata-Version: 2.4", "License-Expression: Apache-2.0", "License-File: LICENSE"} <= set(metadata)
+
+
+def test_the_expression_names_the_licences_of_all_libraries(tmp_path):
+    licence = tmp_path / "copyright"
+    licence.write_text("Permission is hereby granted")
+    bundled = {name: str(licence) for name in ("libjansson.so.4", "libuv.so.1", "liblmdb.so.0")}
+    expression = bundle._expression(bundled)
+    assert expression == "Apache-2.0 AND BSD-2-Clause AND ISC AND MIT AND OLDAP-2.8"
+    name = archive.write_wheel(str(tmp_path), "1.2.3", None, {"a.py": __file__}, {"LICENSE": str(licence)}, expression)
+    with zipfile.ZipFile(tmp_path / name) as wheel:
+        assert f"License-Expression: {expression}\n" in wheel.read("shmview-1.2.3.dist-info/METADATA").decode()
+    licence.write_text("Copyright (c) 1991, 2000, 2001 by Lucent Technologies.")
+    assert bundle._expression(bundled) == f"{expression} AND dtoa"
+    with pytest.raises(SystemExit, match="libnuma.so.1: bundle.py has no SPDX identifier"):
+        bundle._expression({**bundled, "libnuma.so.1": str(licence)})
 
 
 def test_git_ignores_what_builds_leave():
