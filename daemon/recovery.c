@@ -317,8 +317,13 @@ static void settle(struct recovery *r)
     uint64_t id = 0;
     for (struct segment *s; (s = registry_next(registry, id));) {
         id = s->id; /* s may be freed */
+        bool ended = segment_has_ended(s);
+        if (ended) /* that daemon died while it removed all segments */
+            segment_end_attachments(s);
         segment_restored(s);
-        if (s->lifetime == SHMVIEW_CREATOR && s->named && !s->has_creator)
+        if (ended)
+            registry_remove(registry, s, ACTOR_NONE);
+        else if (s->lifetime == SHMVIEW_CREATOR && s->named && !s->has_creator)
             registry_remove(registry, s, ACTOR_NONE);
         else
             registry_release(registry, s, ACTOR_NONE);

@@ -298,6 +298,8 @@ static void server_stop(struct server *s)
     notify_stopping();
     door_close(&s->door);
     listener_close(&s->listener);
+    if (!s->keeps)
+        registry_end_attachments(&s->state.registry);
     while ((c = LIST_FIRST(&s->connections)))
         connection_close(c);
     departures_finish(&s->state);

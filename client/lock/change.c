@@ -91,6 +91,8 @@ int shmview_wait_change(struct shmview_segment *segment, uint32_t seen, int64_t 
             *ret_change = now;
             return 0;
         }
+        if (has_ended(l))
+            return fail_lost(l);
         if (has_passed(deadline, now_ns()))
             return fail(SHMVIEW_ERR_TIMED_OUT, "no change of '%s' before the deadline", l->name);
         /* set the flag, look again, then park: a notifier in between changes change_waits */

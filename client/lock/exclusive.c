@@ -194,7 +194,7 @@ __attribute__((noinline)) static int release_unusually(struct lock *l)
 {
     if (l->nested) {
         l->nested--;
-        return word_is_mine(l) ? 0 : fail_lost(l);
+        return word_is_safe(l) ? 0 : fail_lost(l);
     }
     if (owner_of(lock_word(l)) == l->me) {
         if (l->untidy)

@@ -99,8 +99,18 @@ static inline bool slot_is_mine(const struct lock *l)
            l->me >> SHMVIEW_SLOT_BITS;
 }
 
+/* Whether the daemon has ended the attachment. A wait that no client needs to end must ask this
+ * after each sleep. */
+static inline bool has_ended(const struct lock *l)
+{
+    return !slot_is_mine(l) || is_lost(l);
+}
+
 /* Whether the lock word names this client, and the slot still belongs to it. */
 bool word_is_mine(const struct lock *l);
+/* Whether the lock word names this client, and no other client may take it: the slot is this
+ * client's, or has ended (SHMVIEW_GENERATION_ENDED). */
+bool word_is_safe(const struct lock *l);
 
 /* Reports that this client has lost its slot or the lock word. After the loss of the slot, every
  * later call that takes the lock fails as well. Returns -SHMVIEW_ERR_LOST. */

@@ -64,6 +64,16 @@ __attribute__((noinline)) int leave_uncounted(struct lock *l)
     return fail_lost(l);
 }
 
+/* A slot that has ended keeps its user, for whom owners wait as before. */
+__attribute__((noinline)) int leave_lost_slot(struct lock *l)
+{
+    if (!is_alive(l, l->me))
+        return fail_lost(l);
+    if (atomic_fetch_sub(word(l->my_readers), 1) - no_readers(l) - 1 >= SHMVIEW_READER_COUNT_MASK)
+        return leave_uncounted(l);
+    return owner_of(atomic_load(word(&l->control->lock))) ? wake_drain(l) : 0;
+}
+
 /* Adds the lock to the table of this thread, which is open and has room. */
 static void remember(struct lock *l)
 {
@@ -108,7 +118,8 @@ static bool spin_until_free(struct lock *l)
 }
 
 /* Parks until the word is released, if a living owner has it. The gate is read before the word: a
- * release in between changes the gate, and the park ends at once. */
+ * release in between changes the gate, and the park ends at once. A loss of the slot after `deaths`
+ * was read ends it, too. */
 static void wait_at_gate(struct lock *l, struct wait *w)
 {
     struct shmview_control *c = l->control;
@@ -116,7 +127,7 @@ static void wait_at_gate(struct lock *l, struct wait *w)
     uint32_t gate = atomic_load(word(&c->reader_gate));
     uint32_t v = atomic_load(word(&c->lock));
     STEP(AT_GATE_SEEN);
-    if (!owner_of(v) || !is_alive(l, v))
+    if (!owner_of(v) || !is_alive(l, v) || !slot_is_mine(l))
         return;
     if (!(v & SHMVIEW_LOCK_READERS) && !swap(&c->lock, &v, v | SHMVIEW_LOCK_READERS))
         return;

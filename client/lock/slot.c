@@ -30,7 +30,7 @@ static bool is_signed(const struct lock *l)
 
 static bool is_shared(const struct lock *l)
 {
-    return is_signed(l) && slot_is_mine(l) &&
+    return is_signed(l) && is_alive(l, l->me) &&
            atomic_load(word(l->my_readers)) - no_readers(l) - 1 < SHMVIEW_READER_COUNT_MASK;
 }
 
@@ -47,8 +47,10 @@ static bool is_overwritten(const struct lock *l)
 
 bool lock_may_be_shared(const struct lock *l)
 {
-    return is_shared(l) || (is_signed(l) && atomic_load(&l->my_group) &&
-                            (is_lost(l) || !slot_is_mine(l) || is_overwritten(l)));
+    /* a slot that has ended keeps its count, and has no other user */
+    bool is_counted = is_alive(l, l->me) && (!slot_is_mine(l) || !is_lost(l));
+    return is_shared(l) ||
+           (is_signed(l) && atomic_load(&l->my_group) && (!is_counted || is_overwritten(l)));
 }
 
 void lock_take_slot(struct lock *l, uint32_t slot, uint32_t generation, uint32_t v)

@@ -83,7 +83,8 @@ static void peek_slot(const struct lock *l, uint32_t number, uint32_t owner, int
 {
     struct shmview_slot *slot = slot_at(l, number);
     uint32_t generation =
-        atomic_load_explicit(const_word(&l->live->generation[number]), memory_order_acquire);
+        atomic_load_explicit(const_word(&l->live->generation[number]), memory_order_acquire) &
+        ~SHMVIEW_GENERATION_ENDED;
     uint32_t id = generation << SHMVIEW_SLOT_BITS | number;
     struct shmview_lock_party party = {.slot = number};
     if (!generation || generation & SHMVIEW_GENERATION_DEAD ||

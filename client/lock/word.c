@@ -2,7 +2,9 @@
 /* The lock word: takes it, releases it, and drains readers.
  *
  *   word    changes from free to the id of the owner, and back. An id that is not in the liveness
- *           object is dead. Any client may replace a dead id by its own.
+ *           object is dead. Any client may replace a dead id by its own. An id whose slot has ended
+ *           is not dead: its client may be inside, and keeps the word. A waiter for it leaves when
+ *           its own slot has ended, too.
  *   inside  the id of the owner that went inside and has not left in order. A client that takes
  *           the word and finds it set knows that the last owner died inside. Clients only test
  *           whether it is set, and never compare the id, because the client that repairs may die
@@ -23,13 +25,18 @@ bool is_alive(const struct lock *l, uint32_t id)
     uint32_t slot = id & SHMVIEW_SLOT_MASK;
     uint32_t generation = owner_of(id) >> SHMVIEW_SLOT_BITS;
     return generation && slot < SHMVIEW_SLOTS_MAX &&
-           atomic_load_explicit(const_word(&l->live->generation[slot]), memory_order_acquire) ==
-               generation;
+           (atomic_load_explicit(const_word(&l->live->generation[slot]), memory_order_acquire) &
+            ~SHMVIEW_GENERATION_ENDED) == generation;
 }
 
 bool word_is_mine(const struct lock *l)
 {
     return owner_of(lock_word(l)) == l->me && slot_is_mine(l);
+}
+
+bool word_is_safe(const struct lock *l)
+{
+    return owner_of(lock_word(l)) == l->me && is_alive(l, l->me);
 }
 
 /* --- Taking -------------------------------------------------------------- */
@@ -263,7 +270,8 @@ int drain_readers(struct lock *l, struct wait *w)
             relax();
             continue;
         }
-        int over = wait_ends(w);
+        /* the slot is checked after `deaths` was read, so that a later loss ends the park */
+        int over = slot_is_mine(l) ? wait_ends(w) : -SHMVIEW_ERR_LOST;
         if (over)
             return over;
         STEP(AT_DRAIN_PARKS);

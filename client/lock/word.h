@@ -88,8 +88,9 @@ static inline struct shmview_slot *slot_at(const struct lock *l, uint32_t slot)
     return (struct shmview_slot *)(void *)(l->control + 1) + slot;
 }
 
-/* Whether the liveness object has this id (flags in it are ignored). An id that no client can have
- * counts as dead, because any client with write access can overwrite the lock word. */
+/* Whether the liveness object has this id (flags in it are ignored), although its slot may have
+ * ended. An id that no client can have counts as dead, because any client with write access can
+ * overwrite the lock word. */
 bool is_alive(const struct lock *l, uint32_t id);
 
 /* --- Waiting: park.c ----------------------------------------------------- */
@@ -268,14 +269,16 @@ static inline bool enter_slot(struct lock *l)
 
 /* Wakes the owner that waits for readers, if this client has none left. Returns 0. */
 int wake_drain(struct lock *l);
+/* Ends the leave of a thread whose slot is not its own. Returns what leave_slot() returns. */
+int leave_lost_slot(struct lock *l);
 
 /* Removes this thread from the count in the slot, and wakes an owner that waits for readers.
- * Returns 0; or -SHMVIEW_ERR_LOST if the count was lost, or, without any change, if this client has
- * lost the slot. */
+ * Returns 0; or -SHMVIEW_ERR_LOST if the count was lost, or, without any change, if the slot may
+ * have another user. */
 static inline int leave_slot(struct lock *l)
 {
     if (__builtin_expect(!slot_is_mine(l), 0))
-        return fail_lost(l);
+        return leave_lost_slot(l);
     STEP(AT_UNCOUNTS);
     uint32_t before = atomic_fetch_sub(word(l->my_readers), 1);
     STEP(AT_UNCOUNTED);

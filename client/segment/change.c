@@ -66,6 +66,8 @@ int shmview_change_fd(struct shmview_segment *segment, int *ret_fd)
     struct frame_descriptors got;
     NOT_CANCELLED;
     int r = lock_enter(&segment->lock);
+    if (r == 0 && has_ended(&segment->lock))
+        r = fail_lost(&segment->lock);
     if (r)
         return r;
     details_lock();

@@ -79,6 +79,8 @@ int reader_enter(struct shmview_stream *s)
         stream_own(s);
     if (r || atomic_load_explicit(&s->reader.joined, memory_order_acquire))
         return r;
+    if (s->me && !slot_is_mine(stream_lock(s)))
+        return fail_lost(stream_lock(s));
     claim_take(&s->reader.claim);
     join(s);
     claim_release(&s->reader.claim);

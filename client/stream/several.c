@@ -38,6 +38,20 @@ static bool is_ready_now(const struct shmview_wait *e)
     return shmview_change(e->segment) != e->seen;
 }
 
+static struct lock *lock_of_entry(const struct shmview_wait *e)
+{
+    return e->kind == SHMVIEW_WAIT_FRAME ? stream_lock(e->stream) : lock_of(e->segment);
+}
+
+/* Returns 0, or -SHMVIEW_ERR_LOST if an attachment has ended: nothing would end the wait for it. */
+static int check_entries(const struct shmview_wait *entries, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (has_ended(lock_of_entry(&entries[i])))
+            return fail_lost(lock_of_entry(&entries[i]));
+    return 0;
+}
+
 /* Returns the index of the first entry that is ready, or n. */
 static size_t find_ready(const struct shmview_wait *entries, size_t n)
 {
@@ -93,9 +107,12 @@ static int wait_any(const struct shmview_wait *entries, size_t n, int64_t deadli
                 break;
             relax();
         }
+        int r = check_entries(entries, n);
+        if (r)
+            return r;
         if (has_passed(deadline, now_ns()))
             return fail(SHMVIEW_ERR_TIMED_OUT, "none of %zu entries before the deadline", n);
-        int r = has_parked ? wait_ask() : 0;
+        r = has_parked ? wait_ask() : 0;
         if (r)
             return r;
         size_t n_words = 0;

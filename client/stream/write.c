@@ -84,7 +84,9 @@ static int writer_enter(struct shmview_stream *s, int64_t deadline)
     if (r || has_many_writers(s) ||
         atomic_load_explicit(&s->writer.is_writer, memory_order_relaxed))
         return r;
-    return take_role(s, deadline);
+    r = take_role(s, deadline);
+    /* nobody will announce the death of the writer for which it has waited */
+    return r == -SHMVIEW_ERR_BUSY && !slot_is_mine(stream_lock(s)) ? fail_lost(stream_lock(s)) : r;
 }
 
 void writer_leave(struct shmview_stream *s)

@@ -130,6 +130,8 @@ int shmview_wait_phase(struct shmview_segment *segment, const char *layout, uint
         uint64_t phase = load_phase(segment);
         if (is_wanted(phase, index, after))
             return describe(segment, phase, ret_phase);
+        if (has_ended(&segment->lock))
+            return fail_lost(&segment->lock);
         if (has_passed(deadline, now_ns()))
             return fail(SHMVIEW_ERR_TIMED_OUT, "'%s' has not switched to %s%s before the deadline",
                         segment->name, layout ? "layout " : "another phase", layout ? layout : "");

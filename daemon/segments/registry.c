@@ -10,6 +10,7 @@
 #include "daemon/base/log.h"
 #include "daemon/segments/charge.h"
 #include "daemon/segments/events.h"
+#include "daemon/segments/use.h"
 
 /* Takes a segment out of all tables and lists, and refunds its charges. */
 static void forget(struct registry *registry, struct segment *segment)
@@ -57,6 +58,13 @@ void registry_deinit(struct registry *registry)
         id = s->id;
         registry_free(registry, s, ACTOR_NONE);
     }
+}
+
+void registry_end_attachments(const struct registry *registry)
+{
+    uint64_t id = 0;
+    for (struct segment *s; (s = registry_next(registry, id)); id = s->id)
+        segment_end_attachments(s);
 }
 
 static uint32_t hash_of(const char *name)

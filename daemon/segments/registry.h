@@ -26,6 +26,10 @@ struct registry {
 /* Removes all segments with their objects and records. No client may be attached. */
 void registry_deinit(struct registry *registry);
 
+/* Ends the attachments of all segments. Called before connections are closed and before
+ * registry_deinit(), so that a client learns of it before it misses its daemon. */
+void registry_end_attachments(const struct registry *registry);
+
 /* Frees all segments. Their objects and records stay for the next daemon. */
 void registry_abandon(struct registry *registry);
 

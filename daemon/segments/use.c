@@ -4,6 +4,7 @@
  *
  *   begin   memory for the slot -> high -> generation of the slot -> the reply to the client
  *   death   the slot is marked as dead -> deaths grows -> all waiters are woken
+ *   end     all slots are marked as ended -> deaths grows -> all waiters are woken
  *
  * A waiter reads `deaths` before it looks at the owner, and sleeps only while `deaths` is the same.
  * Either it then finds the mark, or it does not fall asleep. The daemon may be killed between any
@@ -329,6 +330,35 @@ void segment_give_slot(struct segment *segment, uint32_t slot)
     slots_give(&segment->slots, slot);
 }
 
+/* Returns the liveness object if any slot of it was taken or claimed since this daemon began,
+ * otherwise NULL. */
+static struct shmview_liveness *used_liveness(const struct segment *segment)
+{
+    return segment->use && !segment->unread ? segment->use->live : NULL;
+}
+
+void segment_end_attachments(struct segment *segment)
+{
+    struct shmview_liveness *live = used_liveness(segment);
+    if (!live)
+        return;
+    for (uint32_t slot = 0; slot < segment->slots.high; slot++) {
+        uint32_t g = atomic_load(word(&live->generation[slot]));
+        if (g && !(g & SHMVIEW_GENERATION_DEAD))
+            atomic_store(word(&live->generation[slot]), g | SHMVIEW_GENERATION_ENDED);
+    }
+    announce(live);
+}
+
+bool segment_has_ended(const struct segment *segment)
+{
+    struct shmview_liveness *live = used_liveness(segment);
+    bool ended = false;
+    for (uint32_t slot = 0; live && !ended && slot < segment->slots.high; slot++)
+        ended = atomic_load(word(&live->generation[slot])) & SHMVIEW_GENERATION_ENDED;
+    return ended;
+}
+
 void segment_detach(struct segment *segment, uint32_t slot)
 {
     segment->n_attachments--;
@@ -379,7 +409,8 @@ int segment_claim_slot(struct segment *segment, uint32_t slot, uint32_t generati
     if (r)
         return r;
     if (slot >= segment->slots.high ||
-        atomic_load(word(&segment->use->live->generation[slot])) != generation ||
+        (atomic_load(word(&segment->use->live->generation[slot])) & ~SHMVIEW_GENERATION_ENDED) !=
+            generation ||
         slots_entry(&segment->slots, slot)->next != SLOT_UNCLAIMED)
         return -ESTALE;
     slots_entry(&segment->slots, slot)->next = 0; /* anything but SLOT_UNCLAIMED */

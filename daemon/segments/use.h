@@ -95,6 +95,11 @@ void segment_detach(struct segment *segment, uint32_t slot);
  * wait for the lock. The next one takes the lock if that user held it. */
 void segment_give_slot(struct segment *segment, uint32_t slot);
 
+/* Marks all slots as ended in the liveness object, then wakes all waiters: the segment is removed
+ * although clients that live have attached it, and no daemon will announce their deaths. Each of
+ * them loses its attachment. One that is inside stays alone there. */
+void segment_end_attachments(struct segment *segment);
+
 /* Writes the number of watchers to the liveness object. Clients that make a change ring the daemon
  * only if it is not 0. */
 void segment_watches_changed(struct segment *segment);
@@ -124,6 +129,10 @@ int segment_claim_slot(struct segment *segment, uint32_t slot, uint32_t generati
  * it woke them. If no attachment has claimed a slot, the next one that takes a slot does all
  * this. */
 void segment_restored(struct segment *segment);
+
+/* Called after segment_claim_slot() for all attachments. Whether an earlier daemon has begun
+ * segment_end_attachments(). */
+bool segment_has_ended(const struct segment *segment);
 
 /* Counts an attachment that an earlier daemon made. Returns 0, and the caller owes
  * segment_detach(); or -ENOMEM. */

@@ -198,6 +198,13 @@ struct shmview_control {
  * dead slots without a separate test. */
 #define SHMVIEW_GENERATION_DEAD 0x80000000u
 
+/* Marks the generation of a slot whose user may live, but has lost its attachment: a
+ * daemon has removed the segment, and no daemon will announce the death of that user.
+ * The user must not go inside any more. For all others it is alive: nobody takes the
+ * lock from it, and nobody ignores its readers. So the marks of several slots need not
+ * appear in one step. */
+#define SHMVIEW_GENERATION_ENDED 0x40000000u
+
 /* The last client that ended inside the lock, so that the next owner can learn
  * which one it was. One is enough, because nobody else can end inside before the
  * next owner has gone in. */
@@ -211,10 +218,12 @@ struct shmview_liveness_death {
 /* The liveness object: one page, which clients map read-only.
  *
  *   generation[s]   the generation of slot s's user. With SHMVIEW_GENERATION_DEAD the slot is dead
- *                   or free, and the rest is the generation of its last user. 0: never used
+ *                   or free, and the rest is the generation of its last user. With
+ *                   SHMVIEW_GENERATION_ENDED its user has lost the attachment. 0: never used
  *   deaths          event counter: the daemon adds 1 and wakes all after it has marked a user as
- *                   dead. Clients that wait for a lock also wait for this word; then they find that
- *                   the owner in the lock word is dead, and take the word from it
+ *                   dead, or all users as ended. Clients that wait for a lock also wait for this
+ *                   word; then they find that their attachment has ended, or that the owner in the
+ *                   lock word is dead, and take the word from it
  *   high            slots [0, high) have been used at least once, and have memory
  *   owner           the last client that ended inside the lock
  *   watches         how many attachments watch for changes in an event loop. A client that notifies

@@ -270,10 +270,10 @@ void *shmview_data(const struct shmview_segment *segment);    /* byte 0; page-al
  * daemon ends. An attachment ends without the process only if the daemon removed all segments of
  * the instance, or its registry was damaged, or if the process had no address space for the mapping
  * by which the daemon knows that it lives, and lost its connection (docs/LIFECYCLE.md, presence).
- * The handle is then lost, and each call below that takes or needs the lock returns _LOST. A call
- * that releases the lock also returns _LOST if others may have written since, and 0 if nobody else
- * has had the lock. In both cases the lock is no longer held. The caller must detach the handle and
- * attach again.
+ * The handle is then lost, and each call below that takes or needs the lock returns _LOST, also a
+ * call that waits when the segments are removed. A call that releases the lock also returns _LOST
+ * if others may have written since, and 0 if nobody else has had the lock. In both cases the lock
+ * is no longer held. The caller must detach the handle and attach again.
  *
  * Results. Each call that takes the lock returns 0 on success, or SHMVIEW_OWNER_DIED, which is a
  * success too. Returns -SHMVIEW_ERR_NO_LOCK if the segment has no lock or is attached with

@@ -350,14 +350,14 @@ START_TEST(daemon_that_leaves_disturbs_no_lock)
     open_segment();
     child_start(&child, hold_until_cued, seg);
     child_hear(&child, 1);
-    daemon_stop(&d);
+    daemon_leave(&d);
     REFUSED(shmview_trylock(seg), TIMED_OUT, "");
     child_cue(&child);
     OK(shmview_lock(seg));
     OK(shmview_unlock(seg));
     child_wait(&child);
-    OK(shmview_detach(seg));
-    OK(shmview_disconnect(conn));
+    daemon_restart(&d);
+    close_segment();
 }
 END_TEST
 

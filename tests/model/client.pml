@@ -51,6 +51,9 @@ inline forget()
 #else
 #define assert_not_late() skip
 #endif
+#if defined EARLY || defined END
+#define MAY_BE_LOST
+#endif
 #ifdef FAULT_NOT_CHECKED /* goes inside under an id that the others take for dead */
 #define check_slot(otherwise) skip
 #else
@@ -139,6 +142,9 @@ next: {
 
         /* --- Shared: my slot, then the word --- */
 announce:
+#ifdef END
+        atomic { check_slot(next) }
+#endif
 #ifdef FAULT_GROUP_BEFORE_COUNT
         busy = ((groups & MY_GROUP) != 0);
 #endif
@@ -195,6 +201,14 @@ left:
             :: else -> forget_waiting(); goto take
             fi
         }
+#if defined END && !defined FAULT_END_MISSED /* ended since the count, but before deaths was read */
+        atomic {
+            if
+            :: live[MY_SLOT] == generation
+            :: else -> forget_waiting(); goto next
+            fi
+        }
+#endif
         atomic {
             if
 #ifdef FAULT_READERS_ON_WORD /* where the writers sleep, one of which is woken */
@@ -218,6 +232,8 @@ take:
 #endif
 #ifdef EARLY
         atomic { late = OUTCAST; check_slot(next) }
+#elif defined END
+        atomic { check_slot(next) }
 #endif
         atomic {
             v = 0;
@@ -232,14 +248,23 @@ look:
             check_slot(leave_lost);
             goto look_at_word
         }
+#elif defined END
+        goto look_at_word;
+#endif
+#ifdef MAY_BE_LOST
 leave_lost:
-        atomic { wake_one(); goto next }
+        atomic { forget_waiting(); wake_one(); goto next }
 look_at_word:
 #endif
 #ifndef FAULT_DEATHS_LATE
         join(deaths);
 #endif
+#ifdef END
+        v = word;
+        atomic { check_slot(leave_lost); check(OWNER(v), claim) }
+#else
         atomic { v = word; check(OWNER(v), claim) }
+#endif
         atomic {
             check(ALIVE(v), claim);
             choose_patience();
@@ -292,6 +317,14 @@ owner:
             :: else -> shared = false; goto exclude
             fi
         }
+#ifdef END
+        atomic {
+            if
+            :: live[MY_SLOT] == generation
+            :: else -> shared = false; goto release
+            fi
+        }
+#endif
         atomic {
             if
             :: SLOT_IS_MINE -> MY_READERS++; go_reading()
@@ -305,6 +338,11 @@ exclude:
         atomic { check(busy, enter) }
 #else
         atomic { check(groups & ALL_GROUPS, enter) }
+#endif
+        goto look_at_slots;
+drained:
+#ifdef END
+        atomic { check_slot(release) }
 #endif
 look_at_slots:
         join(deaths);
@@ -324,7 +362,7 @@ slot:
         }
         atomic {
             if
-            :: USER(x) && live[i] == USER(x) -> busy = true; next_slot()
+            :: USER(x) && USER_OF(i) == USER(x) -> busy = true; next_slot()
             :: else
             fi
         }
@@ -347,7 +385,10 @@ looked:
             check(patience != ONCE, release);
             may_expire(release)
         }
-        park(at_drain, member(drain), look_at_slots);
+#if defined END && !defined FAULT_END_MISSED
+        atomic { check_slot(release) }
+#endif
+        park(at_drain, member(drain), drained);
 
         /* Nobody reads. Now and then, clears the groups in which nobody did. */
 clear:
@@ -358,7 +399,7 @@ clear:
             :: goto enter
             fi
         }
-#if defined EARLY && !defined FAULT_TAKEOVERS_UNGUARDED
+#if defined MAY_BE_LOST && !defined FAULT_TAKEOVERS_UNGUARDED
         atomic { check_slot(enter) }
 #endif
 #ifdef FAULT_CLEARED_BLINDLY
@@ -378,7 +419,7 @@ look_again:
             fi;
             x = readers[i]
         }
-        atomic { check(USER(x) && live[i] == USER(x), reap_again) }
+        atomic { check(USER(x) && USER_OF(i) == USER(x), reap_again) }
         atomic { groups = groups | GROUP(i); x = 0; i++; goto look_again }
 reap_again:
         atomic {

@@ -49,7 +49,7 @@
 #define ALIVE(v) (live[SLOT(v)] != 0)
 #else
 #define ME       ID(generation, MY_SLOT)
-#define ALIVE(v) (live[SLOT(v)] == GENERATION(v))
+#define ALIVE(v) (USER_OF(SLOT(v)) == GENERATION(v))
 #endif
 
 /* A reader slot. generation:5 count:3, one number as in memory. */
@@ -88,7 +88,9 @@ bool dirty;
 #define MARK true
 #define TOLD dirty
 #endif
-byte live[SLOTS] = 1; /* generations, 0 = none; only the daemon writes it */
+byte live[SLOTS] = 1; /* generations, 0 = none, or with ENDED; only the daemon writes it */
+#define ENDED         8
+#define USER_OF(slot) (live[slot] & 7)
 
 /* Sets of threads. An event counter is the set of threads that know its value, so emptying the
  * set advances the counter. */

@@ -45,6 +45,34 @@ inline mark_dead(k)
 #endif
 }
 
+/* The daemon ends all attachments, one slot after the other. */
+inline mark_ended(k)
+{
+    atomic {
+        if
+#ifdef FAULT_ENDED_IS_DEAD /* a client whose slot is not marked yet takes the lock from another */
+        :: live[k] -> live[k] = 0
+#else
+        :: live[k] -> live[k] = live[k] | ENDED
+#endif
+        :: else
+        fi
+    }
+}
+
+inline mark_all_ended()
+{
+    mark_ended(0);
+    mark_ended(1);
+#if SLOTS > 2
+    mark_ended(2);
+#endif
+#if SLOTS > 3
+    mark_ended(3);
+#endif
+    skip
+}
+
 inline notice(k)
 {
     atomic { killed[k] && n_gone[k] == CREW_SIZE(k) -> killed[k] = false; mark_dead(k) }
@@ -55,6 +83,9 @@ active proctype daemon()
     byte slot, generation;
 #ifdef EARLY
     bool may_declare = true;
+#endif
+#ifdef END
+    bool may_end = true, ends;
 #endif
 end:
     if
@@ -76,6 +107,13 @@ end:
         mark_dead(0)
     }
 #endif
+#ifdef END
+    :: atomic { may_end -> may_end = false; goto end }
+    :: atomic { may_end -> may_end = false; ends = true }
+#ifndef FAULT_END_TOLD_FIRST
+        mark_all_ended()
+#endif
+#endif
     fi;
     deaths = 0;
 #ifndef FAULT_DEATHS_NOT_AWAITED
@@ -84,8 +122,22 @@ end:
 #ifdef FAULT_DEATH_TOLD_FIRST /* a thread that looks again finds every owner alive */
     live[slot] = 0;
 #endif
+#ifdef END
+    if
+    :: ends -> goto gone
+    :: else
+    fi;
+#endif
 #ifdef REUSE
     live[slot] = generation + 1;
 #endif
     atomic { generation = 0; slot = 0; goto end }
+#ifdef END
+gone:
+#ifdef FAULT_END_TOLD_FIRST /* a waiter looks again before its slot is marked */
+    mark_all_ended();
+#endif
+end_gone:
+    false
+#endif
 }

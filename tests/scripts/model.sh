@@ -41,6 +41,8 @@ rows=(
     "holds|three exclusive, twice|THREADS=3 ROUNDS=2 TIMED"
     "holds|two threads and a client|TWIN THREADS=3 DEATHS=1 SHARED"
     "holds|declared dead too early|EARLY THREADS=3 REUSE SHARED"
+    "holds|all attachments end|END DEATHS=1 SHARED TIMED TRY"
+    "holds|all attachments end, three exclusive|END THREADS=3 DEATHS=1 TRY"
     "breaks|declared dead too early, and a death|EARLY THREADS=3 REUSE DEATHS=1"
 
     "breaks|no generation in ids|FAULT_NO_GENERATION DEATHS=1 REUSE"
@@ -57,6 +59,9 @@ rows=(
     "breaks|slot not checked|FAULT_NOT_CHECKED EARLY THREADS=3 REUSE"
     "breaks|word freed by plain store|FAULT_PLAIN_STORE EARLY THREADS=3 REUSE"
     "breaks|reader slot stepped blindly|FAULT_SLOT_UNGUARDED EARLY THREADS=3 REUSE SHARED"
+    "breaks|ended slots count as dead|FAULT_ENDED_IS_DEAD END"
+    "sticks|end told first|FAULT_END_TOLD_FIRST END DEATHS=1"
+    "sticks|end missed before a park|FAULT_END_MISSED END DEATHS=1 SHARED"
     "sticks|readers park on the word|FAULT_READERS_ON_WORD THREADS=3 SHARED"
     "sticks|silent timeout|FAULT_SILENT_TIMEOUT THREADS=3 ROUNDS=2 TIMED"
     "sticks|word claimed without W|FAULT_CLAIM_WITHOUT_W THREADS=3"

@@ -9,6 +9,8 @@ import asyncio
 import os
 import threading
 
+from ._errors import Error
+
 RETRY_SECONDS = 0.1
 
 
@@ -85,6 +87,9 @@ class Watch:
             fd = segment._change_fd()
         except OSError:
             loop.call_later(RETRY_SECONDS, self._again, segment, loop)
+        except Error as error:  # Lost: nothing would end the waits
+            for future in mine:
+                _finish(future, error)
         else:
             with self._lock:
                 if self._closers:

@@ -285,3 +285,23 @@ def test_daemon_started_anew(daemon):
         other.notify()
         assert await asyncio.wait_for(task, 60) == 1
     asyncio.run(main())
+
+
+def test_daemon_removes_all_segments(daemon):
+    seg = shmview.create("seg", 100)
+
+    async def main():
+        task = asyncio.ensure_future(seg.changed())
+        await asyncio.sleep(0)
+        daemon.stop()
+        with pytest.raises(shmview.Lost):
+            await asyncio.wait_for(task, 60)
+        with pytest.raises(shmview.Lost):
+            await seg.changed()
+    asyncio.run(main())
+    seg.buf[0] = 1
+    assert seg.buf[0] == 1
+    daemon.start()
+    seg.close()
+    with shmview.create("seg", 100) as seg, seg.locked():
+        seg.buf[0] = 1

@@ -214,3 +214,14 @@ def test_the_daemon_is_started_again(daemon, stream, reader):
         write(stream, 1)
         assert (await asyncio.wait_for(task, 60))["n"][0] == 1
     asyncio.run(main())
+
+
+def test_daemon_removes_all_segments(daemon, stream, reader):
+    async def main():
+        task = asyncio.ensure_future(reader.__anext__())
+        await asyncio.sleep(0)
+        daemon.stop()
+        with pytest.raises(shmview.Lost):
+            await asyncio.wait_for(task, 60)
+    asyncio.run(main())
+    daemon.start()

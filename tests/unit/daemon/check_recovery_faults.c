@@ -217,6 +217,14 @@ START_TEST(registry)
 }
 END_TEST
 
+/* Lets a daemon take over. Returns the segment with that name. */
+static struct segment *restored(const char *name)
+{
+    open_house();
+    ck_assert_int_eq(recovery_run(&house.state), 0);
+    return get(name);
+}
+
 /* --- Damage -------------------------------------------------------------- */
 
 static void truncate_control(void)
@@ -298,6 +306,35 @@ START_TEST(a_removal_without_a_record)
 }
 END_TEST
 
+/* The earlier daemon died when it had marked one of the slots of "s", in order to remove all
+ * segments. Its clients keep their memory, and the name is free. */
+START_TEST(ended_in_part)
+{
+    struct object o;
+    hush();
+    build();
+    segment_object(restored("s"), LIVENESS, &o);
+    CLEANUP_FD int fd = object_open(&o, O_RDWR);
+    leave();
+    uint32_t ended = 1 | SHMVIEW_GENERATION_ENDED;
+    ck_assert_int_eq(pwrite(fd, &ended, 4, offsetof(struct shmview_liveness, generation[1])), 4);
+    uint32_t deaths = live->deaths;
+    ck_assert_ptr_null(restored("s"));
+    struct segment *s = registry_find_id(&house.state.registry, s_id);
+    ck_assert_uint_eq(s->n_attachments, 3);
+    ck_assert_uint_eq(live->generation[0], ended);
+    ck_assert_uint_eq(live->generation[1], ended);
+    ck_assert(live->generation[2] & SHMVIEW_GENERATION_DEAD);
+    ck_assert_uint_gt(live->deaths, deaths);
+    ck_assert(get("t") && get("c") && get("a"));
+    leave();
+    ck_assert_ptr_null(restored("s")); /* the next one has the same state */
+    ck_assert_uint_eq(registry_find_id(&house.state.registry, s_id)->n_attachments, 3);
+    leave();
+    unbuild();
+}
+END_TEST
+
 /* --- Survivors ----------------------------------------------------------- */
 
 static json_t *claim(struct guest *g, const char *held)
@@ -362,4 +399,4 @@ END_TEST
 UNIT_MAIN("recovery_faults", UNIT_TEST(memory), UNIT_TEST(descriptors), UNIT_TEST(system_calls),
           UNIT_TEST(registry), UNIT_TEST(truncated_during_the_recovery),
           UNIT_TEST(more_layouts_than_the_limit), UNIT_TEST(a_removal_without_a_record),
-          UNIT_TEST(claims))
+          UNIT_TEST(ended_in_part), UNIT_TEST(claims))

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A handle whose attachment the daemon has ended never takes the lock, does not touch its
  * successor's slot, and reports why. The test plays the daemon, which marks slots as dead and
- * assigns them again, and the other clients. */
+ * assigns them again, or as ended, and the other clients. */
 #include "client/link/connection.h"
+
+#include <shmview/wait.h>
 
 #include "unit/faults.h"
 #include "unit/objects.h"
@@ -248,6 +250,122 @@ START_TEST(lost_before_it_is_mapped)
 }
 END_TEST
 
+/* --- Ended slots --------------------------------------------------------- */
+
+#define ENDED(generation) ((generation) | SHMVIEW_GENERATION_ENDED)
+
+/* Nobody else can have had the lock, so its release succeeds, in either mode and when nested. */
+START_TEST(ended_while_held)
+{
+    for (int shared = 0; shared < 2; shared++) {
+        begin();
+        for (int i = 0; i < 2; i++)
+            ck_assert_int_eq(shared ? shmview_lock_shared(seg) : shmview_lock(seg), 0);
+        live->generation[0] = ENDED(live->generation[0]);
+        if (shared)
+            LOST(shmview_lock_shared(seg));
+        else
+            LOST(shmview_lock(seg));
+        ck_assert_int_eq(shmview_unlock(seg), 0);
+        assert_fails(shmview_detach(seg), SHMVIEW_ERR_BUSY, "holds the lock");
+        ck_assert_int_eq(shmview_unlock(seg), 0);
+        ck_assert_uint_eq(control->lock, 0);
+        ck_assert_uint_eq(control->inside & SHMVIEW_LOCK_OWNER, 0);
+        ck_assert_uint_eq(mine->readers & SHMVIEW_READER_COUNT_MASK, 0);
+        assert_lost();
+        end();
+    }
+}
+END_TEST
+
+/* A client whose own slot is not marked yet finds another one marked, which may be inside. */
+START_TEST(ended_of_another)
+{
+    begin();
+    ck_assert_int_eq(shmview_lock(seg), 0);
+    ck_assert_int_eq(shmview_unlock(seg), 0);
+    live->generation[1] = ENDED(7);
+    live->high = 2;
+    control->lock = OTHERS;
+    assert_fails(shmview_trylock(seg), SHMVIEW_ERR_TIMED_OUT, "");
+    assert_fails(shmview_trylock_shared(seg), SHMVIEW_ERR_TIMED_OUT, "");
+    ck_assert_uint_eq(control->lock, OTHERS);
+    control->lock = 0;
+    control->reader_groups = 2;
+    mine[1].readers = 7u << SHMVIEW_READER_COUNT_BITS | 1;
+    assert_fails(shmview_trylock(seg), SHMVIEW_ERR_TIMED_OUT, "");
+    ck_assert_uint_eq(mine[1].readers, 7u << SHMVIEW_READER_COUNT_BITS | 1);
+    mine[1].readers = 7u << SHMVIEW_READER_COUNT_BITS;
+    ck_assert_int_eq(shmview_trylock(seg), 0);
+    ck_assert_int_eq(shmview_unlock(seg), 0);
+    end();
+}
+END_TEST
+
+/* Runs in a wait, which must end by itself after that. */
+static int end_slot(void *n_calls)
+{
+    live->generation[0] = ENDED(live->generation[0]);
+    return ++*(int *)n_calls > 2;
+}
+
+static int wait_of_any_kind(int kind)
+{
+    const struct shmview_wait entry = {.kind = SHMVIEW_WAIT_CHANGE, .segment = seg};
+    struct shmview_phase phase;
+    uint32_t change;
+    size_t index;
+    switch (kind) {
+    case 0:
+        return shmview_wait_change(seg, 0, SHMVIEW_FOREVER, &change);
+    case 1:
+        return shmview_wait_phase(seg, NULL, 0, SHMVIEW_FOREVER, &phase);
+    case 2:
+        return shmview_wait_any(&entry, 1, SHMVIEW_FOREVER, &index);
+    case 3:
+        return shmview_lock_shared(seg);
+    default:
+        return shmview_lock(seg);
+    }
+}
+
+/* Another client has the lock, or shares it, and does not end. */
+START_TEST(ended_while_waiting)
+{
+    for (int kind = 0; kind < 6; kind++) {
+        int n_calls = 0;
+        begin();
+        live->high = 2;
+        if (kind == 5) {
+            control->reader_groups = 2;
+            mine[1].readers = 7u << SHMVIEW_READER_COUNT_BITS | 1;
+        } else {
+            control->lock = OTHERS;
+        }
+        shmview_on_wait(end_slot, &n_calls);
+        LOST(wait_of_any_kind(kind));
+        shmview_on_wait(NULL, NULL);
+        ck_assert_int_eq(n_calls, 1);
+        ck_assert_uint_eq(control->lock & SHMVIEW_LOCK_OWNER, kind == 5 ? 0 : OTHERS);
+        control->reader_groups = control->lock = mine[1].readers = 0;
+        assert_lost();
+        end();
+    }
+}
+END_TEST
+
+START_TEST(ended_before_it_is_watched)
+{
+    int fd = 77;
+    begin();
+    ck_assert_int_eq(shmview_notify(seg), 0);
+    live->generation[0] = ENDED(live->generation[0]);
+    LOST(shmview_change_fd(seg, &fd));
+    ck_assert_int_eq(fd, 77);
+    end();
+}
+END_TEST
+
 /* --- Threads ------------------------------------------------------------- */
 
 static pthread_barrier_t inside, lost;
@@ -300,4 +418,6 @@ UNIT_MAIN("client_lost", UNIT_TEST(lost_while_free), UNIT_TEST(lost_while_anothe
           UNIT_TEST(lost_before_it_is_used), UNIT_TEST(lost_while_held),
           UNIT_TEST(not_in_the_reply_to_a_claim), UNIT_TEST(lost_before_it_is_mapped),
           UNIT_TEST(robbed_while_held), UNIT_TEST(robbed_of_bytes_that_are_not_in_order),
-          UNIT_TEST(lost_while_shared), UNIT_TEST(lost_by_a_thread_that_ends))
+          UNIT_TEST(lost_while_shared), UNIT_TEST(ended_while_held), UNIT_TEST(ended_of_another),
+          UNIT_TEST(ended_while_waiting), UNIT_TEST(ended_before_it_is_watched),
+          UNIT_TEST(lost_by_a_thread_that_ends))
