@@ -11,6 +11,7 @@
 #include "daemon/recovery.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -348,12 +349,24 @@ static bool is_ours(void *arg, const char *name, ino_t inode)
     return false;
 }
 
+/* Clients may still have the segment, if the registry was damaged. */
+static void end_unknown(int dir, const char *name)
+{
+    const char *kind = strrchr(name, '.');
+    if (name[0] != '+' || !kind || strcmp(kind, ".liveness") != 0)
+        return;
+    CLEANUP_FD int fd = openat(dir, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0)
+        use_end_unknown(fd);
+}
+
 static void sweep(struct registry *registry)
 {
     for (struct segment *s = registry_next(registry, 0); s; s = registry_next(registry, s->id))
         for (int part = 0; s->sealed && part < N_SEGMENT_PARTS; part++)
             sealed_claim((ino_t)s->inodes[part]);
-    unsigned n = object_sweep(is_ours, registry) + sealed_drop_unclaimed();
+    unsigned n = object_sweep(is_ours, end_unknown, registry);
+    n += sealed_drop_unclaimed(use_end_unknown);
     while (sealed_settle() == SEALED_MORE)
         ; /* a new keeper gets what clients still had */
     if (n)

@@ -372,7 +372,8 @@ void object_remove(struct object *object)
     object->name[0] = '\0';
 }
 
-unsigned object_sweep(bool (*keep)(void *arg, const char *name, ino_t inode), void *arg)
+unsigned object_sweep(bool (*keep)(void *arg, const char *name, ino_t inode),
+                      void (*farewell)(int dir, const char *name), void *arg)
 {
     unsigned n = 0;
     DIR *dir = opendir(directory_path());
@@ -380,10 +381,13 @@ unsigned object_sweep(bool (*keep)(void *arg, const char *name, ino_t inode), vo
         return 0;
     for (struct dirent *e; (e = readdir(dir));) {
         struct stat st;
-        if (!keep(arg, e->d_name, e->d_ino) &&
-            fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
-            st.st_uid == geteuid() && unlinkat(dirfd(dir), e->d_name, 0) == 0)
-            n++;
+        if (keep(arg, e->d_name, e->d_ino) ||
+            fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode) ||
+            st.st_uid != geteuid())
+            continue;
+        if (farewell)
+            farewell(dirfd(dir), e->d_name);
+        n += unlinkat(dirfd(dir), e->d_name, 0) == 0;
     }
     closedir(dir);
     return n;

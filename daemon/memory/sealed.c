@@ -388,7 +388,7 @@ void sealed_claim(ino_t inode)
         s->unclaimed = false;
 }
 
-unsigned sealed_drop_unclaimed(void)
+unsigned sealed_drop_unclaimed(void (*farewell)(int fd))
 {
     unsigned n = 0;
     struct sealed *s = LIST_FIRST(&all), *next;
@@ -396,6 +396,8 @@ unsigned sealed_drop_unclaimed(void)
         next = LIST_NEXT(s, all);
         if (!s->unclaimed)
             continue;
+        if (farewell)
+            farewell(s->fd);
         close(sealed_take(s->inode));
         n++;
     }

@@ -151,12 +151,17 @@ static _Atomic uint32_t *word(uint32_t *p)
     return (_Atomic uint32_t *)p;
 }
 
+static void wake_all(uint32_t *at)
+{
+    syscall(SYS_futex, at, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
 /* Wakes all clients that wait for a death. Adding 1 comes first: a client that is about to sleep
  * then finds the word changed, and does not. */
 static void announce(struct shmview_liveness *live)
 {
     atomic_fetch_add(word(&live->deaths), 1);
-    syscall(SYS_futex, &live->deaths, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    wake_all(&live->deaths);
 }
 
 static void publish_death(struct shmview_liveness *live, uint32_t slot)
@@ -337,26 +342,53 @@ static struct shmview_liveness *used_liveness(const struct segment *segment)
     return segment->use && !segment->unread ? segment->use->live : NULL;
 }
 
+/* Returns the generation as it is after the end of the segment: a user that lives has ended. */
+static uint32_t ended(uint32_t generation)
+{
+    return generation && !(generation & SHMVIEW_GENERATION_DEAD)
+               ? generation | SHMVIEW_GENERATION_ENDED
+               : generation;
+}
+
 void segment_end_attachments(struct segment *segment)
 {
     struct shmview_liveness *live = used_liveness(segment);
     if (!live)
         return;
-    for (uint32_t slot = 0; slot < segment->slots.high; slot++) {
-        uint32_t g = atomic_load(word(&live->generation[slot]));
-        if (g && !(g & SHMVIEW_GENERATION_DEAD))
-            atomic_store(word(&live->generation[slot]), g | SHMVIEW_GENERATION_ENDED);
-    }
+    for (uint32_t slot = 0; slot < segment->slots.high; slot++)
+        atomic_store(word(&live->generation[slot]), ended(live->generation[slot]));
     announce(live);
+}
+
+void use_end_unknown(int fd)
+{
+    struct shmview_liveness l;
+    if (pread(fd, &l, sizeof l, 0) != sizeof l || l.header.magic != SHMVIEW_LIVENESS_MAGIC ||
+        l.header.version != SHMVIEW_LAYOUT_VERSION)
+        return;
+    for (uint32_t slot = 0; slot < SHMVIEW_SLOTS_MAX; slot++)
+        l.generation[slot] = ended(l.generation[slot]);
+    l.deaths++;
+    /* Only the kernel touches the bytes, because the object may be a client's that looks like this.
+     * A client never finds a wrong generation, because only one byte of it changes. */
+    if (object_write(fd, l.generation, sizeof l.generation,
+                     offsetof(struct shmview_liveness, generation)) ||
+        object_write(fd, &l.deaths, sizeof l.deaths, offsetof(struct shmview_liveness, deaths)))
+        return;
+    struct shmview_liveness *live = mmap(NULL, sizeof l, PROT_READ, MAP_SHARED, fd, 0);
+    if (live == MAP_FAILED)
+        return;
+    wake_all(&live->deaths);
+    munmap(live, sizeof l);
 }
 
 bool segment_has_ended(const struct segment *segment)
 {
     struct shmview_liveness *live = used_liveness(segment);
-    bool ended = false;
-    for (uint32_t slot = 0; live && !ended && slot < segment->slots.high; slot++)
-        ended = atomic_load(word(&live->generation[slot])) & SHMVIEW_GENERATION_ENDED;
-    return ended;
+    uint32_t all = 0;
+    for (uint32_t slot = 0; live && slot < segment->slots.high; slot++)
+        all |= atomic_load(word(&live->generation[slot]));
+    return all & SHMVIEW_GENERATION_ENDED;
 }
 
 void segment_detach(struct segment *segment, uint32_t slot)

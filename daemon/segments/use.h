@@ -100,6 +100,10 @@ void segment_give_slot(struct segment *segment, uint32_t slot);
  * them loses its attachment. One that is inside stays alone there. */
 void segment_end_attachments(struct segment *segment);
 
+/* Like segment_end_attachments(), for a segment of which this daemon has no record. fd is open for
+ * reading and writing. Does nothing if it is not that of the liveness object of a segment. */
+void use_end_unknown(int fd);
+
 /* Writes the number of watchers to the liveness object. Clients that make a change ring the daemon
  * only if it is not 0. */
 void segment_watches_changed(struct segment *segment);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SIGINT ends the daemon, which removes all segments. Whoever waits for a lock, a change or a frame
- * learns of it, because no daemon would announce the death of the client for which it waits. A
- * client that is inside stays alone there. */
+/* SIGINT ends the daemon, which removes all segments, or the next daemon has lost the registry.
+ * Whoever waits for a lock, a change or a frame learns of it, because no daemon would announce the
+ * death of the client for which it waits. A client that is inside stays alone there. */
+#include <stdio.h>
+#include <unistd.h>
+
 #include "streams.h"
 
 static struct shmview_segment *seg, *read_seg;
@@ -89,19 +92,21 @@ static void hold_all(void)
     OK(shmview_lock_shared(read_seg));
 }
 
-START_TEST(every_wait_ends)
+static void start_waiters(struct child child[N_KINDS])
 {
-    struct child child[N_KINDS];
-    enum wait_kind kind[N_KINDS];
-    struct shmview_frame frame;
-    hold_all();
+    static enum wait_kind kind[N_KINDS];
     for (int i = 0; i < N_KINDS; i++) {
         kind[i] = (enum wait_kind)i;
         child_start(&child[i], wait_for, &kind[i]);
         child_hear(&child[i], 1);
         parties_await_sleep(child[i].pid);
     }
-    daemon_stop(&d);
+}
+
+/* The waiters have left, and this process has both locks until it gives them back. */
+static void expect_the_end(struct child child[N_KINDS])
+{
+    struct shmview_frame frame;
     for (int i = 0; i < N_KINDS; i++)
         child_wait(&child[i]);
     memset(shmview_data(seg), 1, shmview_size(seg));
@@ -112,8 +117,10 @@ START_TEST(every_wait_ends)
     REFUSED(shmview_trylock_shared(read_seg), LOST, "");
     REFUSED(shmview_stream_take(full, 0, &frame), LOST, "");
     ck_assert_int_eq(*(char *)shmview_data(seg), 1);
+}
 
-    daemon_restart(&d);
+static void begin_again(void)
+{
     OK(shmview_detach(seg));
     seg = client_create(conn, "seg", 4096);
     OK(shmview_lock(seg));
@@ -122,6 +129,32 @@ START_TEST(every_wait_ends)
     OK(shmview_detach(read_seg));
     OK(shmview_stream_close(full));
     close_stream();
+}
+
+START_TEST(every_wait_ends)
+{
+    struct child child[N_KINDS];
+    hold_all();
+    start_waiters(child);
+    daemon_stop(&d);
+    expect_the_end(child);
+    daemon_restart(&d);
+    begin_again();
+}
+END_TEST
+
+START_TEST(registry_is_lost)
+{
+    struct child child[N_KINDS];
+    char path[sizeof d.socket + 16];
+    hold_all();
+    start_waiters(child);
+    daemon_kill(&d);
+    snprintf(path, sizeof path, "%s.registry", d.socket);
+    ck_assert_int_eq(unlink(path), 0);
+    daemon_restart(&d);
+    expect_the_end(child);
+    begin_again();
 }
 END_TEST
 
@@ -162,6 +195,7 @@ int main(void)
 {
     const struct suite_test tests[] = {
         SUITE_TEST(every_wait_ends),
+        SUITE_TEST(registry_is_lost),
         SUITE_TEST(holder_is_killed_later),
         SUITE_END,
     };

@@ -297,7 +297,7 @@ START_TEST(a_removal_without_a_record)
     ck_assert_ptr_nonnull(get("x"));
     ck_assert_uint_eq(get("x")->id, second);
     ck_assert(!registry_find_id(&house.state.registry, first)->named); /* still attached */
-    ck_assert_uint_eq(sealed_drop_unclaimed(), 0);
+    ck_assert_uint_eq(sealed_drop_unclaimed(NULL), 0);
     for (uint64_t id = first; id <= second; id++)
         for (int part = 0; part < N_SEGMENT_PARTS; part++)
             close(sealed_take(registry_find_id(&house.state.registry, id)->inodes[part]));

@@ -54,10 +54,10 @@ START_TEST(sweep_keeps_what_it_is_told_to)
     touch("one");
     touch("+1.data");
     touch(lock_name);
-    ck_assert_uint_eq(object_sweep(is_called, lock_name), 2);
+    ck_assert_uint_eq(object_sweep(is_called, NULL, lock_name), 2);
     ck_assert(!exists("one") && !exists("+1.data") && exists(lock_name));
-    ck_assert_uint_eq(object_sweep(is_called, lock_name), 0);
-    ck_assert_uint_eq(object_sweep(is_called, NULL), 1);
+    ck_assert_uint_eq(object_sweep(is_called, NULL, lock_name), 0);
+    ck_assert_uint_eq(object_sweep(is_called, NULL, NULL), 1);
 }
 END_TEST
 
@@ -73,13 +73,13 @@ START_TEST(sweep_takes_only_our_files)
         ck_assert_int_eq(chown(unit_object("foreign"), 12345, 12345), 0);
         expected = 1;
     }
-    ck_assert_uint_eq(object_sweep(is_called, lock_name), expected);
+    ck_assert_uint_eq(object_sweep(is_called, NULL, lock_name), expected);
     ck_assert(exists("dir") && exists("link") && exists(lock_name));
     ck_assert_int_eq(exists("foreign"), expected == 1);
     rmdir(unit_object("dir"));
     unlink(unit_object("link"));
     unlink(unit_object("foreign"));
-    ck_assert_uint_eq(object_sweep(is_called, NULL), 1);
+    ck_assert_uint_eq(object_sweep(is_called, NULL, NULL), 1);
 }
 END_TEST
 
@@ -91,9 +91,9 @@ START_TEST(sweep_many)
         snprintf(part, sizeof part, "%d", i);
         touch(part);
     }
-    ck_assert_uint_eq(object_sweep(is_called, kept), 999);
+    ck_assert_uint_eq(object_sweep(is_called, NULL, kept), 999);
     ck_assert_uint_eq(unit_objects(), 1);
-    ck_assert_uint_eq(object_sweep(is_called, NULL), 1);
+    ck_assert_uint_eq(object_sweep(is_called, NULL, NULL), 1);
 }
 END_TEST
 
@@ -254,7 +254,7 @@ END_TEST
 
 static void remove_name(void)
 {
-    ck_assert_uint_eq(object_sweep(is_called, NULL), 1);
+    ck_assert_uint_eq(object_sweep(is_called, NULL, NULL), 1);
 }
 
 static void replace_name(void)
@@ -299,7 +299,7 @@ START_TEST(instance_lock_with_one_descriptor_left)
     }
     int status;
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-    object_sweep(is_called, NULL);
+    object_sweep(is_called, NULL, NULL);
     ck_assert_msg(!WIFSIGNALED(status), "instance_lock_file() does not return");
     ck_assert_int_eq(status, 0);
 }
@@ -333,7 +333,7 @@ START_TEST(every_call_of_a_creation_fails)
             }
             ck_assert_uint_eq(unit_fds(), before);
             ck_assert_msg(unit_objects() == 0, "%s() fails and an object is left", faults_name());
-            object_sweep(is_called, NULL);
+            object_sweep(is_called, NULL, NULL);
         }
         ck_assert_int_ge(fd, 0);
         close(fd);
@@ -447,7 +447,7 @@ START_TEST(every_call_of_the_others_fails)
     ck_assert_int_eq(got, 0);
     ck_assert(!exists("data") && exists("moved"));
     faults_begin(FAULTS_SYSTEM, 1);
-    ck_assert_uint_eq(object_sweep(is_called, NULL), 0);
+    ck_assert_uint_eq(object_sweep(is_called, NULL, NULL), 0);
     ck_assert(faults_end());
     object_remove(&o);
     close(fd);

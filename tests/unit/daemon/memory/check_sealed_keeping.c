@@ -345,11 +345,11 @@ START_TEST(recovered_and_claimed)
     NO_EVENTS(); /* the place has them */
     ck_assert(sealed_has((ino_t)a) && sealed_has((ino_t)b));
     sealed_claim((ino_t)a);
-    ck_assert_uint_eq(sealed_drop_unclaimed(), 1);
+    ck_assert_uint_eq(sealed_drop_unclaimed(NULL), 1);
     settle();
     EVENTS(-b);
     ck_assert(sealed_has((ino_t)a) && !sealed_has((ino_t)b) && sealed_has((ino_t)c));
-    ck_assert_uint_eq(sealed_drop_unclaimed(), 0);
+    ck_assert_uint_eq(sealed_drop_unclaimed(NULL), 0);
     drop(a);
     drop(c);
     EVENTS(-a, -c);
@@ -417,7 +417,7 @@ START_TEST(adopted_and_offered)
     ck_assert(sealed_has((ino_t)a));
     ck_assert_int_eq(settle(), SEALED_SETTLED);
     EVENTS(a);
-    ck_assert_uint_eq(sealed_drop_unclaimed(), 1);
+    ck_assert_uint_eq(sealed_drop_unclaimed(NULL), 1);
     settle();
     EVENTS(-a);
 }
