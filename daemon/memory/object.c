@@ -373,7 +373,7 @@ void object_remove(struct object *object)
 }
 
 unsigned object_sweep(bool (*keep)(void *arg, const char *name, ino_t inode),
-                      void (*farewell)(int dir, const char *name), void *arg)
+                      void (*on_remove)(int dir, const char *name), void *arg)
 {
     unsigned n = 0;
     DIR *dir = opendir(directory_path());
@@ -385,8 +385,8 @@ unsigned object_sweep(bool (*keep)(void *arg, const char *name, ino_t inode),
             fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode) ||
             st.st_uid != geteuid())
             continue;
-        if (farewell)
-            farewell(dirfd(dir), e->d_name);
+        if (on_remove)
+            on_remove(dirfd(dir), e->d_name);
         n += unlinkat(dirfd(dir), e->d_name, 0) == 0;
     }
     closedir(dir);

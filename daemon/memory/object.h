@@ -120,9 +120,10 @@ int object_rename(struct object *object, const object_name name);
  * frees the memory later (discard.h). object_promise() waits for that if it finds too little. */
 void object_remove(struct object *object);
 
-/* Removes every file of this user in the directory for which keep() returns false. Calls farewell()
- * before, unless it is NULL, with a descriptor of the directory. Returns their number. */
+/* Removes every file of this user in the directory for which keep() returns false. Calls
+ * on_remove() before, unless it is NULL, with a descriptor of the directory. Returns their number.
+ */
 unsigned object_sweep(bool (*keep)(void *arg, const char *name, ino_t inode),
-                      void (*farewell)(int dir, const char *name), void *arg);
+                      void (*on_remove)(int dir, const char *name), void *arg);
 
 #endif

@@ -388,7 +388,7 @@ void sealed_claim(ino_t inode)
         s->unclaimed = false;
 }
 
-unsigned sealed_drop_unclaimed(void (*farewell)(int fd))
+unsigned sealed_drop_unclaimed(void (*on_remove)(int fd))
 {
     unsigned n = 0;
     struct sealed *s = LIST_FIRST(&all), *next;
@@ -396,8 +396,8 @@ unsigned sealed_drop_unclaimed(void (*farewell)(int fd))
         next = LIST_NEXT(s, all);
         if (!s->unclaimed)
             continue;
-        if (farewell)
-            farewell(s->fd);
+        if (on_remove)
+            on_remove(s->fd);
         close(sealed_take(s->inode));
         n++;
     }

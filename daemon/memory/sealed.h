@@ -84,9 +84,9 @@ bool sealed_has(ino_t inode);
 int sealed_adopt(int fd);
 /* Marks an object as one of a segment. */
 void sealed_claim(ino_t inode);
-/* Frees all objects that were recovered and not claimed. Calls farewell() before, unless it is
+/* Frees all objects that were recovered and not claimed. Calls on_remove() before, unless it is
  * NULL, with a descriptor of the object. Returns their number. */
-unsigned sealed_drop_unclaimed(void (*farewell)(int fd));
+unsigned sealed_drop_unclaimed(void (*on_remove)(int fd));
 
 enum sealed_settled {
     SEALED_SETTLED, /* nothing is left to give */

@@ -35,8 +35,8 @@ static int open_link(MPI_Comm comm)
     return n_types > before;
 }
 
-/* Opens no link, because one rank cannot make its n-th datatype. The next measurement begins anew.
- */
+/* Opens no link, because one rank cannot make its n-th datatype. A later link measures
+ * again. */
 static void fail_link(int rank, int n)
 {
     struct shmview_mpi_link *link = NULL;
