@@ -200,7 +200,7 @@ struct shmview_control {
 
 /* Marks the generation of a slot whose user may live, but has lost its attachment: a
  * daemon has removed the segment, and no daemon will announce the death of that user.
- * The user must not go inside any more. For all others it is alive: nobody takes the
+ * The user must not go inside again. For all others it is alive: nobody takes the
  * lock from it, and nobody ignores its readers. So the marks of several slots need not
  * appear in one step. */
 #define SHMVIEW_GENERATION_ENDED 0x40000000u
