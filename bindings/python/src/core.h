@@ -191,7 +191,8 @@ static inline Py_ssize_t calls_of(struct segment *segment)
     }
     return COUNT(segment->n_calls);
 }
-/* Call these before and after a call without the GIL. In between, close() raises Busy. */
+/* Call these before and after a call without the GIL. In between, close() raises Busy. If a signal
+ * handler forked during the call, the child may have counted anew, without the call. */
 static inline void call_begins(struct segment *segment)
 {
     calls_of(segment);
@@ -199,7 +200,8 @@ static inline void call_begins(struct segment *segment)
 }
 static inline void call_ends(struct segment *segment)
 {
-    COUNT_ADD(segment->n_calls, -1);
+    if (LIKELY(calls_of(segment)))
+        COUNT_ADD(segment->n_calls, -1);
 }
 /* Like UNLOCKED_CALL(), but another thread cannot close the segment before the call returns. */
 #define SEGMENT_CALL(segment, r, call)                                                             \

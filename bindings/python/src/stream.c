@@ -65,7 +65,8 @@ void stream_call_begins(struct stream *stream)
 
 void stream_call_ends(struct stream *stream)
 {
-    COUNT_ADD(stream->n_calls, -1);
+    if (LIKELY(calls_of_stream(stream))) /* as in call_ends() */
+        COUNT_ADD(stream->n_calls, -1);
 }
 
 /* --- Opening ------------------------------------------------------------- */

@@ -196,3 +196,43 @@ def test_a_view_is_opened_without_the_gil(daemon):
     views.clear()
     late.close()
     seg.close()
+
+
+# The call ends in the child, which counted its calls anew in the handler.
+FORKING = """
+import os, shmview, signal, threading, time
+seg, other, pid = shmview.create(None, 100), None, None
+def handler(*_):
+    global pid
+    pid = os.fork()
+    if pid == 0:
+        seg.lock_status()
+def work():
+    with other.locked():
+        held.set()
+        while not any(party.role == "waits" for party in other.lock_status().parties):
+            time.sleep(0.001)
+        os.kill(os.getpid(), signal.SIGUSR1)
+        while pid is None:
+            time.sleep(0.001)
+signal.signal(signal.SIGUSR1, handler)
+other, held = shmview.attach(seg.name), threading.Event()
+thread = threading.Thread(target=work)
+thread.start()
+held.wait()
+try:
+    seg.lock()
+    seg.unlock()
+except shmview.Interrupted:
+    assert pid == 0
+finally:
+    seg.close()
+    if pid == 0:
+        os._exit(0)
+thread.join()
+assert os.waitpid(pid, 0)[1] == 0
+"""
+
+
+def test_a_handler_forks_during_a_wait(run, daemon):
+    assert run(FORKING) == ""

@@ -282,6 +282,29 @@ class TestThreads < ShmviewTest
     Process.kill(:CONT, DAEMON.pid)
   end
 
+  # Both processes go on with the call, which the child has not counted when it ends.
+  def test_a_handler_forks_during_a_wait
+    said = in_child do
+      seg = Shmview.create("waits", 100)
+      pid = parent = Process.pid
+      trap(:USR1) { (pid = fork) || seg.lock_status }
+      main = Thread.current
+      thread = Thread.new do
+        await { main.status == "sleep" }
+        Process.kill(:USR1, parent)
+        await { pid != parent }
+        seg.notify
+      end
+      seg.wait(change: 0)
+      thread.join # which the child does not have
+      seg.close
+      exit!(0) if Process.pid != parent
+      Process.wait(pid)
+      $?.success?
+    end
+    assert said
+  end
+
   # The daemon answers before the call has noticed the interrupt.
   def test_what_an_interrupted_call_has_made_is_given_back
     GC.disable

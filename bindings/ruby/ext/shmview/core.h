@@ -216,9 +216,11 @@ static inline void call_begins(struct segment *segment)
     count_anew(segment);
     atomic_fetch_add(&segment->n_calls, 1);
 }
+/* If a signal handler forked during the call, the child may have counted anew, without the call. */
 static inline void call_ends(struct segment *segment)
 {
-    atomic_fetch_sub(&segment->n_calls, 1);
+    if (LIKELY(calls_of(segment)))
+        atomic_fetch_sub(&segment->n_calls, 1);
 }
 /* Returns whether the lock may be used with the GVL held. In a forked child it may not at first:
  * the first call that uses the lock attaches again, and waits for the daemon. */

@@ -122,7 +122,8 @@ void stream_call_begins(struct stream *stream)
 
 void stream_call_ends(struct stream *stream)
 {
-    stream->n_calls--;
+    if (LIKELY(calls_of_stream(stream))) /* as in call_ends() */
+        stream->n_calls--;
 }
 
 /* --- Opening ------------------------------------------------------------- */
