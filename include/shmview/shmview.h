@@ -361,7 +361,7 @@ struct shmview_lock_status {
     int owner_is_dead; /* the exclusive holder has died: the next client takes the lock */
     int is_dirty;      /* an owner is inside now, or has died inside */
     int is_held_here;  /* by a thread of this process through this handle, exclusively or shared */
-    size_t n_parties; /* how many there are; more than n if there was no room for all */
+    size_t n_parties;  /* how many there are; more than n if there was no room for all */
 };
 
 /* Reports who holds the lock and who waits for it, without taking it. Fills ret_parties, which has

@@ -28,7 +28,8 @@ OPTIONS = ["-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON", 
            "-DSHMVIEW_PYTHON=", "-DSHMVIEW_RUBY="]
 
 
-# SPDX identifiers of the licences of what such a library has in it on Linux. jansson has dtoa.c from 2.15 on.
+# SPDX identifiers of the licences of each such library, without code for other systems than Linux. From 2.15 on
+# jansson also has dtoa.c, which its licence names by this company.
 IDENTIFIERS = {"jansson": ["MIT"], "lmdb": ["OLDAP-2.8"], "uv": ["BSD-2-Clause", "ISC", "MIT"]}
 OF_DTOA = "Lucent Technologies"
 

@@ -44,8 +44,8 @@ static void judge(struct monitor *m, int how)
         end_generation(m, true, true);
 }
 
-/* Inside: like monitor_wait(), but is inside again unless it returns -1, because a party that waits
- * no longer breaks the barrier, and can do that only inside. */
+/* Inside: like monitor_wait(), but is inside again unless it returns -1, because a party that gives
+ * up breaks the barrier, and can do that only inside. */
 static int wait_for_move(struct monitor *m, int64_t deadline)
 {
     int how = monitor_wait(m, MOVED, deadline);
