@@ -187,6 +187,16 @@ static void lose(struct recovery *r, const struct store_segment *record, const c
     r->n_lost++;
 }
 
+/* Ends the attachments of a segment that is lost, if its liveness object is not. */
+static void end_lost(const struct segment *segment)
+{
+    struct object object;
+    segment_object(segment, LIVENESS, &object);
+    CLEANUP_FD int fd = object_open(&object, O_RDWR);
+    if (fd >= 0)
+        use_end_unknown(fd);
+}
+
 /* Logs a failure that may pass: the segment is not given up, and this daemon does not start. */
 static void fail(struct recovery *r, const struct store_segment *record, const char *what,
                  int error)
@@ -229,6 +239,7 @@ static void restore_segment(struct recovery *r, const struct store_segment *reco
         error = segment_restore(s, &why);
     if (is_unfit(error)) {
         lose(r, record, why, error);
+        end_lost(s);
         registry_remove(registry, s, ACTOR_NONE);
         return;
     }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SIGINT ends the daemon, which removes all segments, or the next daemon has lost the registry.
- * Whoever waits for a lock, a change or a frame learns of it, because no daemon would announce the
- * death of the client for which it waits. A client that is inside stays alone there. */
+/* SIGINT ends the daemon, which removes all segments; or the next daemon has lost the registry, or
+ * the data. A client that waits for a lock, a change or a frame learns of it, because no daemon
+ * would announce the death of the client for which it waits. A client that is inside stays alone
+ * there. */
 #include <stdio.h>
 #include <unistd.h>
 
 #include "streams.h"
+#include "support/backing.h"
 
 static struct shmview_segment *seg, *read_seg;
 static struct shmview_stream *full; /* its reader takes nothing */
@@ -158,6 +160,26 @@ START_TEST(registry_is_lost)
 }
 END_TEST
 
+START_TEST(data_is_lost)
+{
+    static const char *const names[] = {"seg", "read", "full", "s"};
+    struct child child[N_KINDS];
+    char path[300];
+    if (backing_is_sealed())
+        return;
+    hold_all();
+    start_waiters(child);
+    daemon_kill(&d);
+    for (int i = 0; i < 4; i++) {
+        snprintf(path, sizeof path, "/dev/shm/shmview.%s/%s", d.instance, names[i]);
+        ck_assert_int_eq(unlink(path), 0);
+    }
+    daemon_restart(&d);
+    expect_the_end(child);
+    begin_again();
+}
+END_TEST
+
 static void hold_and_die(struct child *me, void *unused)
 {
     struct shmview_segment *s = client_attach(client_connect(&d), "seg", SHMVIEW_WRITE);
@@ -196,6 +218,7 @@ int main(void)
     const struct suite_test tests[] = {
         SUITE_TEST(every_wait_ends),
         SUITE_TEST(registry_is_lost),
+        SUITE_TEST(data_is_lost),
         SUITE_TEST(holder_is_killed_later),
         SUITE_END,
     };
