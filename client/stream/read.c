@@ -288,8 +288,7 @@ static int try_take(struct shmview_stream *s, void *arg)
     claim_take(&s->reader.claim);
     if (!atomic_load(&s->reader.joined)) {
         claim_release(&s->reader.claim);
-        return fail(SHMVIEW_ERR_INVALID, "the reader has left stream '%s' during the call",
-                    s->segment->name);
+        return fail_left(s);
     }
     int r = 0;
     if (has_many_writers(s) && s->me && death_look(s))

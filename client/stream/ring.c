@@ -13,6 +13,12 @@ int fail_damaged(const struct shmview_stream *s, const char *what)
     return fail(SHMVIEW_ERR_LAYOUT_VERSION, "stream '%s' is damaged: %s", s->segment->name, what);
 }
 
+int fail_left(const struct shmview_stream *s)
+{
+    return fail(SHMVIEW_ERR_INVALID, "the reader has left stream '%s' during the call",
+                s->segment->name);
+}
+
 void ring_count(struct shmview_stream *s, uint32_t stage, uint64_t sequence)
 {
     uint64_t *published = &s->stages[stage].words->published;

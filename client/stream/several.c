@@ -43,12 +43,16 @@ static struct lock *lock_of_entry(const struct shmview_wait *e)
     return e->kind == SHMVIEW_WAIT_FRAME ? stream_lock(e->stream) : lock_of(e->segment);
 }
 
-/* Returns 0, or -SHMVIEW_ERR_LOST if an attachment has ended: nothing would end the wait for it. */
+/* Returns 0, or the error of an entry that nothing may make ready: its attachment has ended, or
+ * another thread has left the stage. */
 static int check_entries(const struct shmview_wait *entries, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        if (has_ended(lock_of_entry(&entries[i])))
-            return fail_lost(lock_of_entry(&entries[i]));
+    for (const struct shmview_wait *e = entries; e < entries + n; e++) {
+        if (has_ended(lock_of_entry(e)))
+            return fail_lost(lock_of_entry(e));
+        if (e->kind == SHMVIEW_WAIT_FRAME && !atomic_load(&e->stream->reader.joined))
+            return fail_left(e->stream);
+    }
     return 0;
 }
 
@@ -100,6 +104,9 @@ static int wait_any(const struct shmview_wait *entries, size_t n, int64_t deadli
     struct futex_waitv words[2 * SHMVIEW_WAIT_MAX];
     int64_t blind_ns = BLIND_FIRST_NS;
     for (bool has_parked = false;; has_parked = true) {
+        int r = check_entries(entries, n);
+        if (r)
+            return r;
         for (int i = 0; i < LOOKS; i++) {
             if ((*ret = find_ready(entries, n)) < n)
                 return 0;
@@ -107,9 +114,6 @@ static int wait_any(const struct shmview_wait *entries, size_t n, int64_t deadli
                 break;
             relax();
         }
-        int r = check_entries(entries, n);
-        if (r)
-            return r;
         if (has_passed(deadline, now_ns()))
             return fail(SHMVIEW_ERR_TIMED_OUT, "none of %zu entries before the deadline", n);
         r = has_parked ? wait_ask() : 0;
@@ -127,8 +131,9 @@ static int wait_any(const struct shmview_wait *entries, size_t n, int64_t deadli
                 };
             }
         }
-        if ((*ret = find_ready(entries, n)) < n)
-            return 0;
+        r = check_entries(entries, n); /* after `deaths` and the gates were read */
+        if (r || (*ret = find_ready(entries, n)) < n)
+            return r;
         int64_t until = now_ns() + WAIT_NS;
         park_on_all(words, n_words, deadline < until ? deadline : until, &blind_ns);
     }

@@ -274,6 +274,8 @@ int ring_pass(struct shmview_stream *s, uint32_t stage, uint32_t f, uint64_t *re
 
 /* Sets the error text. Returns -SHMVIEW_ERR_LAYOUT_VERSION. */
 int fail_damaged(const struct shmview_stream *s, const char *what);
+/* Likewise -SHMVIEW_ERR_INVALID: another thread has left the stage. */
+int fail_left(const struct shmview_stream *s);
 
 /* --- gate.c -------------------------------------------------------------- */
 

@@ -276,8 +276,8 @@ int shmview_stream_end(struct shmview_stream *stream);
 int shmview_stream_join(struct shmview_stream *stream);
 
 /* Leaves: writers do not wait for this reader any longer. It may still release its frames, and join
- * again. A take of another thread by the same handle ends with -SHMVIEW_ERR_INVALID. Never fails.
- */
+ * again. A take or a shmview_wait_any() of another thread by the same handle ends with
+ * -SHMVIEW_ERR_INVALID. Never fails. */
 void shmview_stream_leave(struct shmview_stream *stream);
 
 /* Takes the next frame in order. Waits for it until deadline_ns. The caller must pass the frame to

@@ -13,7 +13,7 @@ extern "C" {
 /* What an entry waits for. */
 #define SHMVIEW_WAIT_CHANGE 1u /* of segment: the counter of changes is not seen */
 #define SHMVIEW_WAIT_PHASE  2u /* of segment: the generation of the phase is not seen */
-#define SHMVIEW_WAIT_FRAME  3u /* of stream: a take would not wait */
+#define SHMVIEW_WAIT_FRAME  3u /* of stream: a take would not wait, unless it finds a held frame */
 
 /* The most entries of one wait. */
 #define SHMVIEW_WAIT_MAX 64
@@ -33,8 +33,9 @@ struct shmview_wait {
  * or forbidden, it looks again after 1 to 10 ms.
  *
  * Returns 0 on success. Returns -SHMVIEW_ERR_TIMED_OUT after the deadline, _INVALID for an unknown
- * kind, a member that is NULL, or n that is 0 or above SHMVIEW_WAIT_MAX, _NO_LOCK, _LOST,
- * _INTERRUPTED, or what a forked child may get. */
+ * kind, a member that is NULL, n that is 0 or above SHMVIEW_WAIT_MAX, or if another thread leaves
+ * one of the streams during the call, _NO_LOCK, _LOST, _INTERRUPTED, or what a forked child may
+ * get. */
 int shmview_wait_any(const struct shmview_wait *entries, size_t n, int64_t deadline_ns,
                      size_t *ret_index);
 

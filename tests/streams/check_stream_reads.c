@@ -50,6 +50,23 @@ static int leave_once(void *arg)
     return 0;
 }
 
+START_TEST(a_reader_that_leaves_while_a_thread_waits_for_several)
+{
+    size_t index = 77;
+    open_stream(SHMVIEW_LOSSLESS, 4);
+    reader = open_reader();
+    const struct shmview_wait entry = {.kind = SHMVIEW_WAIT_FRAME, .stream = reader};
+    shmview_on_wait(leave_once, NULL);
+    REFUSED(shmview_wait_any(&entry, 1, SOON, &index), INVALID, "has left stream 's' during");
+    shmview_on_wait(NULL, NULL);
+    ck_assert_uint_eq(index, 77);
+    for (int i = 1; i <= 9; i++) /* for which the writer would wait */
+        write_frame(stream, i);
+    OK(shmview_stream_close(reader));
+    close_stream();
+}
+END_TEST
+
 START_TEST(a_reader_without_a_lock_that_leaves)
 {
     struct shmview_frame frame;
@@ -224,6 +241,7 @@ int main(void)
 {
     const struct suite_test tests[] = {
         SUITE_TEST(a_reader_that_leaves_while_a_thread_waits),
+        SUITE_TEST(a_reader_that_leaves_while_a_thread_waits_for_several),
         SUITE_TEST(a_reader_without_a_lock_that_leaves),
         SUITE_TEST(a_frame_that_comes_back_while_it_is_held),
         SUITE_TEST(a_frame_of_a_lossless_stream_that_comes_back),
