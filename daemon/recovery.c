@@ -319,23 +319,33 @@ static void find_creators(struct recovery *r)
     }
 }
 
+/* Goes on where a daemon died while it removed all segments. Their clients may have died since, so
+ * this comes before their deaths are announced. */
+static void complete_end(struct registry *registry)
+{
+    uint64_t id = 0;
+    for (struct segment *s; (s = registry_next(registry, id));) {
+        id = s->id; /* s may be freed */
+        if (segment_has_ended(s)) {
+            segment_end_attachments(s);
+            registry_remove(registry, s, ACTOR_NONE);
+        }
+    }
+}
+
 /* Announces deaths, and removes segments that nothing keeps any longer. */
 static void settle(struct recovery *r)
 {
     struct registry *registry = &r->state->registry;
     struct attachment *a;
+    complete_end(registry);
     while ((a = LIST_FIRST(&r->dead)))
         attachment_died(registry, a);
     uint64_t id = 0;
     for (struct segment *s; (s = registry_next(registry, id));) {
         id = s->id; /* s may be freed */
-        bool ended = segment_has_ended(s);
-        if (ended) /* that daemon died while it removed all segments */
-            segment_end_attachments(s);
         segment_restored(s);
-        if (ended)
-            registry_remove(registry, s, ACTOR_NONE);
-        else if (s->lifetime == SHMVIEW_CREATOR && s->named && !s->has_creator)
+        if (s->lifetime == SHMVIEW_CREATOR && s->named && !s->has_creator)
             registry_remove(registry, s, ACTOR_NONE);
         else
             registry_release(registry, s, ACTOR_NONE);
@@ -366,7 +376,8 @@ static void end_unknown(int dir, const char *name)
     const char *kind = strrchr(name, '.');
     if (name[0] != '+' || !kind || strcmp(kind, ".liveness") != 0)
         return;
-    CLEANUP_FD int fd = openat(dir, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    /* O_NONBLOCK: a lease of a client would delay the start */
+    CLEANUP_FD int fd = openat(dir, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd >= 0)
         use_end_unknown(fd);
 }

@@ -64,7 +64,8 @@ void registry_end_attachments(const struct registry *registry)
 {
     uint64_t id = 0;
     for (struct segment *s; (s = registry_next(registry, id)); id = s->id)
-        segment_end_attachments(s);
+        if (s->allocated) /* otherwise nobody has it, and a thread may work on it */
+            segment_end_attachments(s);
 }
 
 static uint32_t hash_of(const char *name)

@@ -363,8 +363,9 @@ void segment_end_attachments(struct segment *segment)
 void use_end_unknown(int fd)
 {
     struct shmview_liveness l;
-    if (pread(fd, &l, sizeof l, 0) != sizeof l || l.header.magic != SHMVIEW_LIVENESS_MAGIC ||
-        l.header.version != SHMVIEW_LAYOUT_VERSION)
+    struct stat st;
+    if (fstat(fd, &st) || st.st_size != sizeof l || pread(fd, &l, sizeof l, 0) != sizeof l ||
+        l.header.magic != SHMVIEW_LIVENESS_MAGIC || l.header.version != SHMVIEW_LAYOUT_VERSION)
         return;
     for (uint32_t slot = 0; slot < SHMVIEW_SLOTS_MAX; slot++)
         l.generation[slot] = ended(l.generation[slot]);

@@ -78,17 +78,9 @@ static void look_at(struct segment *s)
 
 /* "s" has three slots: two of this process, one of a dead one. "t" has layouts. "c" ends with its
  * creator, this process. "a" ends with its last attachment. "u" is removed and still attached. */
-static void build(void)
+/* Replaces the record of an attachment by that of a client that has died. */
+static void bury(const struct attachment *a)
 {
-    bool was_bad;
-    ck_assert_int_eq(store_open(AT_FDCWD, path(), NULL, &store, &was_bad), 0);
-    open_house();
-    struct guest *g = house_admit(&house);
-    house_call(g, "Claim", "{'client':1,'held':[]}");
-    house_call(g, "Create", "{'name':'s','size':10,'access':'write','lifetime':'manual'}");
-    house_call(g, "Attach", "{'name':'s','access':'read'}");
-    house_call(g, "Attach", "{'name':'s','access':'read'}");
-    struct attachment *a = LIST_FIRST(&g->connection->attachments);
     struct store_attachment dead = {
         .id = a->id,
         .segment = a->segment->id,
@@ -99,6 +91,25 @@ static void build(void)
         .uid = a->uid,
     };
     ck_assert_int_eq(store_put_attachment(store, &dead), 0);
+}
+
+static struct guest *open_store(void)
+{
+    bool was_bad;
+    ck_assert_int_eq(store_open(AT_FDCWD, path(), NULL, &store, &was_bad), 0);
+    open_house();
+    struct guest *g = house_admit(&house);
+    house_call(g, "Claim", "{'client':1,'held':[]}");
+    return g;
+}
+
+static void build(void)
+{
+    struct guest *g = open_store();
+    house_call(g, "Create", "{'name':'s','size':10,'access':'write','lifetime':'manual'}");
+    house_call(g, "Attach", "{'name':'s','access':'read'}");
+    house_call(g, "Attach", "{'name':'s','access':'read'}");
+    bury(LIST_FIRST(&g->connection->attachments));
     house_call(g, "Attach", "{'name':'s','access':'peek'}");
     house_call(g, "Create", "{'name':'t','size':10,'access':'write','lifetime':'manual'}");
     house_call(g, "DefineLayout",
@@ -335,6 +346,27 @@ START_TEST(ended_in_part)
 }
 END_TEST
 
+/* Likewise, and then its only client has died. */
+START_TEST(ended_and_dead)
+{
+    uint32_t ended = 1 | SHMVIEW_GENERATION_ENDED;
+    struct object o;
+    hush();
+    struct guest *g = open_store();
+    house_call(g, "Create", "{'name':'s','size':10,'access':'write','lifetime':'manual'}");
+    bury(LIST_FIRST(&g->connection->attachments));
+    look_at(get("s"));
+    segment_object(get("s"), LIVENESS, &o);
+    CLEANUP_FD int fd = object_open(&o, O_RDWR);
+    leave();
+    ck_assert_int_eq(pwrite(fd, &ended, 4, offsetof(struct shmview_liveness, generation[0])), 4);
+    ck_assert_ptr_null(restored("s"));
+    ck_assert_ptr_null(registry_find_id(&house.state.registry, s_id));
+    leave();
+    unbuild();
+}
+END_TEST
+
 /* --- Survivors ----------------------------------------------------------- */
 
 static json_t *claim(struct guest *g, const char *held)
@@ -399,4 +431,4 @@ END_TEST
 UNIT_MAIN("recovery_faults", UNIT_TEST(memory), UNIT_TEST(descriptors), UNIT_TEST(system_calls),
           UNIT_TEST(registry), UNIT_TEST(truncated_during_the_recovery),
           UNIT_TEST(more_layouts_than_the_limit), UNIT_TEST(a_removal_without_a_record),
-          UNIT_TEST(ended_in_part), UNIT_TEST(claims))
+          UNIT_TEST(ended_in_part), UNIT_TEST(ended_and_dead), UNIT_TEST(claims))
