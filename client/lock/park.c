@@ -168,8 +168,9 @@ void wait_park(struct lock *l, struct wait *w, const uint32_t *at, uint32_t valu
 
 void wait_over(struct lock *l, const struct wait *w)
 {
-    /* if the caller's function has forked, the slot belongs to the parent of this child */
-    if (w->is_noted && is_ready(l) && slot_is_mine(l))
+    /* if the caller's function has forked, the slot belongs to the parent of this child; one that
+     * has ended keeps its user */
+    if (w->is_noted && is_ready(l) && is_alive(l, l->me))
         atomic_store_explicit(word(&slot_at(l, l->me & SHMVIEW_SLOT_MASK)->waits),
                               SHMVIEW_WAITS_NOT, memory_order_relaxed);
 }

@@ -23,8 +23,8 @@
 #define OPEN_FLAGS (O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 
 /* Marks the lock as that of this process. Its children do not inherit this lock of POSIX, and it
- * ends with the process. Without it the next daemon waits for CHILD_WAIT_MS before it is refused.
- */
+ * ends with the process, or when this process closes any descriptor of the file. Without it the
+ * next daemon waits for CHILD_WAIT_MS before it is refused. */
 static void mark(int fd)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};

@@ -360,7 +360,7 @@ struct shmview_lock_status {
     int is_held;       /* exclusively */
     int owner_is_dead; /* the exclusive holder has died: the next client takes the lock */
     int is_dirty;      /* an owner is inside now, or has died inside */
-    int is_held_here;  /* by a thread of this process through this handle, exclusively or shared */
+    int is_held_here;  /* a thread of this process has it, or tries to share it, by this handle */
     size_t n_parties;  /* how many there are; more than n if there was no room for all */
 };
 

@@ -71,7 +71,8 @@ struct shmview_stream_mark {
  *   writer   of a stream with one writer: the id of that client; 0: none. A writer CASes it from 0,
  *            or from the id of a dead client, to its own, and back to 0 when it closes the stream
  *   deaths   how many writers have died at work, stored by the writer that took over from them, or
- *            that took the last of their slots, after it has stored the mark */
+ *            that took the last of their slots, after it has stored the mark. If two writers take
+ *            the last two slots at once, both may count that death */
 struct shmview_stream_header {
     uint32_t magic;
     uint32_t version;
