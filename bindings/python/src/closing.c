@@ -173,6 +173,8 @@ static PyObject *close_now(struct segment *self, bool early)
     PyObject *watch = self->watch;
     Py_XINCREF(watch);
     int r = watch_pause(watch);
+    if (watch) /* another thread may have begun to detach it during pause(), and may be refused */
+        segment_settle(self);
     r = watch_go_on(watch, (PyObject *)self, r ? r : close_paused(self, early));
     Py_XDECREF(watch);
     if (r)

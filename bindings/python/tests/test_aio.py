@@ -10,6 +10,7 @@ import pytest
 
 import shmview
 from conftest import await_
+from shmview import _aio
 
 pytestmark = pytest.mark.usefixtures("daemon")
 
@@ -194,6 +195,48 @@ def test_closed_by_two_threads():
         watch.resume(seg)
         other.notify()
         assert await asyncio.wait_for(asyncio.gather(task, second), 60) == [1, 1]
+    asyncio.run(main())
+
+
+def test_a_thread_that_is_refused_while_another_one_pauses():
+    """The segment has no handle while the first thread detaches it. The second one returns from pause() just then,
+    because the first one gives the GIL away only to detach: no bytecode comes after its long multiplication."""
+    seg, other = shmview.create("seg", 100), shmview.attach("seg")
+    large, paused, go = 3 ** 300000, threading.Event(), threading.Lock()
+    go.acquire()
+
+    class Watch(_aio.Watch):
+        def pause(self):
+            super().pause()
+            if threading.current_thread().name == "second":
+                paused.set()
+                go.acquire()
+                return None
+            go.release()
+            return large * large
+
+    async def main():
+        seg._watch = Watch(seg)
+        task = asyncio.ensure_future(seg.changed())
+        await asyncio.sleep(0)
+        refused = []
+
+        def close():
+            try:
+                seg.close()
+            except shmview.Busy:
+                refused.append(threading.current_thread().name)
+        second = threading.Thread(target=close, name="second")
+        with seg.locked():
+            second.start()
+            paused.wait()
+            close()
+            second.join()
+        assert len(refused) == 2
+        other.notify()
+        assert await asyncio.wait_for(task, 60) == 1
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(seg.changed(), 0)
     asyncio.run(main())
 
 
