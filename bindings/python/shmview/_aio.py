@@ -60,7 +60,11 @@ class Watch:
     def _on_readable(self, segment, loop, fd):
         try:
             while True:
-                if not os.read(fd, 4096):
+                with self._lock:
+                    if self._loops.get(loop) != fd:
+                        return  # a thread has called pause(), and may have closed the descriptor
+                    got = os.read(fd, 4096)
+                if not got:
                     self._reopen(segment, loop, fd)
                     break
         except BlockingIOError:
@@ -81,13 +85,13 @@ class Watch:
     def _again(self, segment, loop):
         with self._lock:
             mine = [future for future, (other, _) in self._waiters.items() if other is loop]
-        if not mine or segment.closed:
+        if not mine:
             return
         try:
             fd = segment._change_fd()
         except OSError:
             loop.call_later(RETRY_SECONDS, self._again, segment, loop)
-        except Error as error:  # Lost: nothing would end the waits
+        except (Error, ValueError) as error:  # Lost, or closed: nothing would end the waits
             for future in mine:
                 _finish(future, error)
         else:
@@ -98,7 +102,10 @@ class Watch:
         self._tell(segment)
 
     def _tell(self, segment):
-        change = segment.change
+        try:
+            change = segment.change
+        except ValueError:  # closed or being frozen: each task that waits finds out itself
+            change = None
         with self._lock:
             ready = [(future, loop) for future, (loop, seen) in self._waiters.items()
                      if seen != change]

@@ -198,6 +198,36 @@ def test_closed_by_two_threads():
     asyncio.run(main())
 
 
+def test_closed_while_a_loop_finds_it_readable():
+    """Another thread closes the segment when the loop has called _on_readable(), and a pipe gets the number."""
+    async def main():
+        seg, errors = shmview.create("seg", 100), []
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: errors.append(context))
+        task = asyncio.ensure_future(seg.changed())
+        await asyncio.sleep(0)
+        watch, (fd,) = seg._watch, seg._watch._loops.values()
+        thread = threading.Thread(target=seg.close)
+        thread.start()
+        thread.join()
+        end, other_end = os.pipe()
+        assert end == fd
+        os.set_blocking(end, False)
+        os.write(other_end, b"foreign")
+        try:
+            for call in (lambda: watch._on_readable(seg, loop, fd), lambda: watch._again(seg, loop),
+                         lambda: watch._tell(seg)):
+                loop.call_soon(call)
+            with pytest.raises(ValueError, match="the segment is closed"):
+                await task
+            assert os.read(end, 10) == b"foreign"
+            assert not errors and not watch._loops
+        finally:
+            os.close(end)
+            os.close(other_end)
+    asyncio.run(main())
+
+
 def test_a_thread_that_is_refused_while_another_one_pauses():
     """The segment has no handle while the first thread detaches it. The second one returns from pause() just then,
     because the first one gives the GIL away only to detach: no bytecode comes after its long multiplication."""
