@@ -13,6 +13,16 @@ from ._errors import Error
 
 RETRY_SECONDS = 0.1
 
+_making = threading.Lock()
+
+
+def _forked_child():
+    global _making
+    _making = threading.Lock()  # a thread of the parent may have held the other one
+
+
+os.register_at_fork(after_in_child=_forked_child)
+
 
 class Watch:
     """The waiters of one segment, in its attribute _watch. Any thread may call the methods; _lock
@@ -161,12 +171,20 @@ def _finish(future, error):
         future.set_result(None)
 
 
+def watch_of(segment, kind):
+    """Returns the Watch of this process. Loops of several threads may ask for the first one at once, and a Watch
+    that the segment does not know would never be closed."""
+    with _making:
+        watch = segment._watch
+        if watch is None or watch._pid != os.getpid():
+            watch = segment._watch = kind(segment)
+        return watch
+
+
 async def _changed(segment, seen):
     loop = asyncio.get_running_loop()
     while segment.change == seen:
-        watch = segment._watch
-        if watch is None or watch._pid != os.getpid():
-            watch = segment._watch = Watch(segment)
+        watch = watch_of(segment, Watch)
         future = loop.create_future()
         watch.add(segment, loop, future, seen)
         try:

@@ -2,9 +2,8 @@
 """'async for' over a stream: waits for frames in asyncio, with the descriptor of the stream."""
 
 import asyncio
-import os
 
-from ._aio import RETRY_SECONDS, Watch, _call, _finish
+from ._aio import RETRY_SECONDS, Watch, _call, _finish, watch_of
 from ._errors import Disconnected, Invalid
 
 
@@ -35,9 +34,7 @@ async def take(stream):
     frame = stream._poll()
     while frame is None:
         loop = asyncio.get_running_loop()
-        watch = stream._watch
-        if watch is None or watch._pid != os.getpid():
-            watch = stream._watch = StreamWatch(stream)
+        watch = watch_of(stream, StreamWatch)
         future = loop.create_future()
         try:
             watch.add(stream, loop, future, None)

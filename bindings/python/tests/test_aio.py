@@ -9,7 +9,7 @@ import threading
 import pytest
 
 import shmview
-from conftest import await_
+from conftest import PATIENCE, await_
 from shmview import _aio
 
 pytestmark = pytest.mark.usefixtures("daemon")
@@ -77,6 +77,42 @@ def test_loops_of_threads():
     for thread in threads:
         thread.join()
     assert seen == [rounds] * n
+
+
+def test_two_loops_begin_at_once(monkeypatch):
+    """A second loop begins while the first one makes the Watch."""
+    seg, ends, threads, made = shmview.create("seg", 100), [], [], []
+
+    async def main():
+        try:
+            await asyncio.wait_for(seg.changed(), PATIENCE)
+        except Exception as error:
+            ends.append(repr(error))
+
+    def start():
+        threads.append(threading.Thread(target=lambda: asyncio.run(main())))
+        threads[-1].start()
+
+    class Watch(_aio.Watch):
+        def __init__(self, segment):
+            super().__init__(segment)
+            made.append(self)
+            if len(made) == 1:
+                start()
+                waits.wait(0.3)  # in vain, unless there are two
+
+        def add(self, *arguments):
+            super().add(*arguments)
+            waits.set()
+
+    waits = threading.Event()
+    monkeypatch.setattr(_aio, "Watch", Watch)
+    start()
+    await_(lambda: len(threads) == 2 and sum(len(watch._waiters) for watch in made) == 2)
+    seg.close()
+    for thread in threads:
+        thread.join()
+    assert ends == ["ValueError('the segment is closed')"] * 2
 
 
 def test_closed_meanwhile():
