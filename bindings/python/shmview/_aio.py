@@ -35,7 +35,7 @@ class Watch:
         # would keep the segment attached. Each waiter keeps the segment while it waits.
         self._lock = threading.Lock()
         self._waiters = {}  # future: (loop, seen)
-        self._loops = {}    # loop: descriptor that it polls
+        self._loops = {}    # loop: (descriptor that it polls, inode of its file)
         self._closers = set()  # threads that try to close the segment, during which no loop polls
         self._closed = False
         self._pid = os.getpid()
@@ -46,32 +46,41 @@ class Watch:
             if self._closed:
                 raise ValueError(self.closing)
             self._waiters[future] = loop, seen
-            if self._closers or self._loops.get(loop) == fd:
-                return
-            if loop in self._loops:
-                loop.remove_reader(self._loops[loop])
-            self._poll(segment, loop, fd)
+            if not self._closers:
+                self._poll(segment, loop, fd)
 
     def _poll(self, segment, loop, fd):
         """Lets a loop poll the descriptor. The caller has _lock, because pause() in another thread ends
-        the polling before the descriptor is closed."""
+        the polling before the descriptor is closed.
+
+        After the daemon was started again, _change_fd() gives the old number to another file, and
+        epoll forgets the number without a word. So each loop that polls the old file begins again."""
+        file = fd, os.fstat(fd).st_ino
+        for other, polled in self._loops.items():
+            if other is not loop and polled != file:
+                _call(other, self._again, segment, other)
+        polled = self._loops.get(loop)
+        if polled == file:
+            return
+        if polled:
+            loop.remove_reader(polled[0])
         loop.add_reader(fd, self._on_readable, segment, loop, fd)
-        self._loops[loop] = fd
+        self._loops[loop] = file
 
     def remove(self, loop, future):
         with self._lock:
             self._waiters.pop(future, None)
             if any(other is loop for other, _ in self._waiters.values()):
                 return
-            fd = self._loops.pop(loop, None)
-        if fd is not None:
-            loop.remove_reader(fd)
+            polled = self._loops.pop(loop, None)
+        if polled:
+            loop.remove_reader(polled[0])
 
     def _on_readable(self, segment, loop, fd):
         try:
             while True:
                 with self._lock:
-                    if self._loops.get(loop) != fd:
+                    if self._loops.get(loop, (-1,))[0] != fd:
                         return  # a thread has called pause(), and may have closed the descriptor
                     got = os.read(fd, 4096)
                 if not got:
@@ -130,7 +139,7 @@ class Watch:
         with self._lock:
             self._closers.add(threading.get_ident())
             loops, self._loops = self._loops, {}
-        for loop, fd in loops.items():
+        for loop, (fd, _) in loops.items():
             if not loop.is_closed():
                 loop.remove_reader(fd)
 

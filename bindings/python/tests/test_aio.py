@@ -242,7 +242,7 @@ def test_closed_while_a_loop_finds_it_readable():
         loop.set_exception_handler(lambda _, context: errors.append(context))
         task = asyncio.ensure_future(seg.changed())
         await asyncio.sleep(0)
-        watch, (fd,) = seg._watch, seg._watch._loops.values()
+        watch, (fd,) = seg._watch, [fd for fd, _ in seg._watch._loops.values()]
         thread = threading.Thread(target=seg.close)
         thread.start()
         thread.join()
@@ -393,6 +393,54 @@ def test_daemon_started_anew(daemon):
         await asyncio.sleep(0.2)
         other.notify()
         assert await asyncio.wait_for(task, 60) == 1
+    asyncio.run(main())
+
+
+def start_anew(daemon):
+    daemon.process.terminate()
+    assert daemon.process.wait() == 0
+    daemon.start()
+
+
+def test_daemon_started_anew_while_a_loop_is_busy(daemon):
+    """Another loop gets the descriptor of the new daemon, which replaces the old one."""
+    seg, other = shmview.create("seg", 100), shmview.attach("seg")
+    seen, polls, go = [], threading.Event(), threading.Event()
+
+    async def wait():
+        task = asyncio.ensure_future(seg.changed())
+        await asyncio.sleep(0)
+        polls.set()
+        go.wait()
+        seen.append(await asyncio.wait_for(task, PATIENCE))
+
+    async def renew():
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(seg.changed(), 0.01)
+    thread = threading.Thread(target=lambda: asyncio.run(wait()))
+    thread.start()
+    polls.wait()
+    start_anew(daemon)
+    asyncio.run(renew())
+    go.set()
+    other.notify()
+    thread.join()
+    assert seen == [1]
+
+
+def test_daemon_started_anew_before_another_task_waits(daemon):
+    """The loop is busy until a second task has got the descriptor of the new daemon."""
+    seg, other = shmview.create("seg", 100), shmview.attach("seg")
+
+    async def main():
+        first = asyncio.ensure_future(seg.changed())
+        await asyncio.sleep(0)
+        start_anew(daemon)
+        second = seg.changed()
+        second.send(None)  # runs it until it waits, before the loop looks at its descriptors
+        other.notify()
+        assert await asyncio.wait_for(first, PATIENCE) == 1
+        second.close()
     asyncio.run(main())
 
 
