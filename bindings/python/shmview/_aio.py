@@ -139,9 +139,9 @@ class Watch:
         with self._lock:
             self._closers.add(threading.get_ident())
             loops, self._loops = self._loops, {}
-        for loop, (fd, _) in loops.items():
-            if not loop.is_closed():
-                loop.remove_reader(fd)
+            for loop, (fd, _) in loops.items():  # within the lock: another thread must not close before it
+                if not loop.is_closed():
+                    loop.remove_reader(fd)
 
     def resume(self, segment):
         """Polls again after pause(), also after one that was interrupted."""

@@ -264,6 +264,35 @@ def test_closed_while_a_loop_finds_it_readable():
     asyncio.run(main())
 
 
+def test_a_thread_closes_after_another_one_has_ended_the_polling(monkeypatch):
+    """The first thread that closes is slow to remove the reader; the second one must wait for it."""
+    seg, closed_early = shmview.create("seg", 100), []
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        remove, threads = loop.remove_reader, []
+
+        def remove_reader(fd):
+            if not threads:
+                threads.append(threading.Thread(target=seg.close))
+                threads[0].start()
+                threads[0].join(0.3)  # in vain, unless it does not wait
+                closed_early.append(seg.closed)
+            return remove(fd)
+        task = asyncio.ensure_future(seg.changed())
+        await asyncio.sleep(0)
+        monkeypatch.setattr(loop, "remove_reader", remove_reader)
+        first = threading.Thread(target=seg.close)
+        first.start()
+        first.join()
+        threads[0].join()
+        with pytest.raises(ValueError, match="closed"):
+            await task
+        monkeypatch.undo()
+    asyncio.run(main())
+    assert seg.closed and closed_early == [False]
+
+
 def test_a_thread_that_is_refused_while_another_one_pauses():
     """The segment has no handle while the first thread detaches it. The second one returns from pause() just then,
     because the first one gives the GIL away only to detach: no bytecode comes after its long multiplication."""
