@@ -77,11 +77,10 @@ static void let_go(struct segment *self, struct shmview_segment *handle)
     COUNT_ADD(self->connection->n_calls, -1);
 }
 
-/* Raises Busy. Returns -1. */
-static int fail_held(struct segment *self)
+/* Raises Busy; the format has one %U, for the name. Returns -1. */
+static int fail_busy(struct segment *self, const char *format)
 {
-    PyObject *text =
-        PyUnicode_FromFormat("a thread of this process holds the lock of '%U'", self->name);
+    PyObject *text = PyUnicode_FromFormat(format, self->name);
     const char *utf8 = text ? PyUnicode_AsUTF8(text) : NULL;
     if (utf8)
         raise_text(self->state, SHMVIEW_ERR_BUSY, utf8);
@@ -127,7 +126,7 @@ static int detach(struct segment *self, bool early)
     if (r == 0 || (r == busy && !stays))
         return 0;
     if (r == busy && is_held)
-        return fail_held(self);
+        return fail_busy(self, "a thread of this process holds the lock of '%U'");
     raise_error(self->state, r, NULL);
     return -1;
 }
@@ -145,13 +144,23 @@ static int check_unused(struct segment *self, bool early)
     return -1;
 }
 
+/* Returns 0 for a segment without a handle, because it is closed already; or -1 with Busy while
+ * another thread freezes it (freeze.c), because it has a handle afterwards. A handle that is parked
+ * by an early close() has views. A forked child does not have the thread that freezes. */
+static int check_closed(struct segment *self)
+{
+    if (self->parked && !COUNT(self->n_out) && self->forks == n_forks)
+        return fail_busy(self, "a thread of this process freezes '%U'");
+    return 0;
+}
+
 /* Closes the segment after watch_pause(). The check and the clearing of the handle happen without a
  * release of the GIL in between, so no thread can begin a call after it. Returns 0, or -1 with an
  * exception. */
 static int close_paused(struct segment *self, bool early)
 {
     if (!self->handle) /* Python code ran in watch_pause(), and closed the segment */
-        return 0;
+        return check_closed(self);
     if (check_unused(self, early)) /* or made a view */
         return -1;
     if (!self->n_out)
@@ -166,8 +175,11 @@ static int close_paused(struct segment *self, bool early)
 static PyObject *close_now(struct segment *self, bool early)
 {
     segment_settle(self);
-    if (!self->handle)
+    if (!self->handle) {
+        if (check_closed(self))
+            return NULL;
         Py_RETURN_NONE;
+    }
     if (check_unused(self, early))
         return NULL;
     PyObject *watch = self->watch;

@@ -28,7 +28,7 @@ static PyMethodDef methods[] = {
      "lifetime is 'attached' ends with its last attachment.\n\n"
      "Raises Busy, which is a BufferError, while views, buffers or tensors of the segment exist, "
      "or\n"
-     "while a thread of this process holds its lock or is in a call of it."},
+     "while a thread of this process holds its lock, freezes it or is in a call of it."},
     {"remove", segment_remove, METH_NOARGS,
      "remove()\n--\n\nRemoves the name at once. The memory is freed with the last attachment.\n\n"
      "Raises NotFound, Denied, Disconnected."},
@@ -49,7 +49,7 @@ static PyMethodDef methods[] = {
      "Raises Busy while views, buffers or tensors of the segment exist, and while another process\n"
      "may write to it, which the text names; ReadOnly, Invalid (not sealed, or a stream), Denied,\n"
      "Disconnected. While it runs, the segment counts as closed for other threads, which can only\n"
-     "give back its lock."},
+     "give back its lock, and whose close() raises Busy."},
     {"__reduce__", segment_reduce, METH_NOARGS, NULL},
     {"__enter__", segment_enter, METH_NOARGS,
      "Returns the segment. Raises ValueError if it is closed."},

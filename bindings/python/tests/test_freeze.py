@@ -2,6 +2,7 @@
 """Segment.freeze(): arrays become read-only, and what could still write is refused."""
 
 import os
+import signal
 import sys
 import threading
 import time
@@ -9,6 +10,7 @@ import time
 import pytest
 
 import shmview
+from conftest import await_
 
 pytestmark = pytest.mark.usefixtures("daemon")
 
@@ -181,3 +183,37 @@ def test_a_lock_is_given_back_meanwhile():
     os.waitpid(child, 0)
     seg.freeze()
     os.close(end)
+
+
+@pytest.mark.parametrize("when", ["before", "in pause()"])
+def test_no_close_meanwhile(daemon, when):
+    """A segment is open after freeze(), so close() of another thread must not take it for closed."""
+    seg, resumed = make(), []
+    thread = threading.Thread(target=seg.freeze)
+
+    def begin():
+        daemon.process.send_signal(signal.SIGSTOP)  # freeze() waits for it
+        thread.start()
+        await_(lambda: seg.closed)
+
+    class Watch:
+        pause, resume = staticmethod(begin), staticmethod(resumed.append)
+
+        def close(self):
+            resumed.append(None)
+    if when == "before":
+        begin()
+    else:
+        seg._watch = Watch()
+    try:
+        for _ in range(2):
+            with pytest.raises(shmview.Busy, match="a thread of this process freezes '"):
+                seg.close()
+    finally:
+        daemon.process.send_signal(signal.SIGCONT)
+        thread.join()
+    assert resumed == [seg] * (when != "before")
+    assert not seg.closed and seg.frozen
+    del seg._watch
+    seg.close()
+    assert seg.closed
