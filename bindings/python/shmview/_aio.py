@@ -154,14 +154,16 @@ class Watch:
             _call(loop, self._again, segment, loop)
 
     def close(self):
-        """Ends all waits with ValueError, after pause()."""
+        """Ends all waits with ValueError, after pause(). If it is interrupted, the next call ends the rest."""
         if self._pid != os.getpid():
             return
         with self._lock:
             self._closed = True
-            waiters, self._waiters = self._waiters, {}
-        for future, (loop, _) in waiters.items():
+            waiters = list(self._waiters.items())
+        for future, (loop, _) in waiters:
             _call(loop, _finish, future, ValueError(self.closing))
+        with self._lock:
+            self._waiters.clear()
 
 
 def _call(loop, function, *arguments):

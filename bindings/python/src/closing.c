@@ -154,6 +154,22 @@ static int check_closed(struct segment *self)
     return 0;
 }
 
+/* Closes a segment without a handle again. A signal handler may have raised in the first close()
+ * before the waits of asyncio ended. A handler that runs in detach() must not end them, because the
+ * detach may be refused. Returns 0, or -1 with an exception. */
+static int close_again(struct segment *self)
+{
+    PyObject *watch = self->watch;
+    if (check_closed(self))
+        return -1;
+    if (COUNT(self->closing) == 1 + n_forks)
+        return 0;
+    Py_XINCREF(watch);
+    int r = watch_go_on(watch, (PyObject *)self, 0);
+    Py_XDECREF(watch);
+    return r;
+}
+
 /* Closes the segment after watch_pause(). The check and the clearing of the handle happen without a
  * release of the GIL in between, so no thread can begin a call after it. Returns 0, or -1 with an
  * exception. */
@@ -176,7 +192,7 @@ static PyObject *close_now(struct segment *self, bool early)
 {
     segment_settle(self);
     if (!self->handle) {
-        if (check_closed(self))
+        if (close_again(self))
             return NULL;
         Py_RETURN_NONE;
     }
