@@ -272,7 +272,7 @@ def test_a_thread_that_is_refused_while_another_one_pauses():
         other.notify()
         assert await asyncio.wait_for(task, 60) == 1
         with pytest.raises(asyncio.TimeoutError):
-            await asyncio.wait_for(seg.changed(), 0)
+            await asyncio.wait_for(seg.changed(), 0.01)
     asyncio.run(main())
 
 
