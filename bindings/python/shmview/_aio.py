@@ -54,7 +54,7 @@ class Watch:
         the polling before the descriptor is closed.
 
         After the daemon was started again, _change_fd() gives the old number to another file, and
-        epoll forgets the number without a word. So each loop that polls the old file begins again."""
+        epoll drops the number silently. So each loop that polls the old file begins again."""
         file = fd, os.fstat(fd).st_ino
         for other, polled in self._loops.items():
             if other is not loop and polled != file:
