@@ -282,27 +282,78 @@ class TestThreads < ShmviewTest
     Process.kill(:CONT, DAEMON.pid)
   end
 
-  # Both processes go on with the call, which the child has not counted when it ends.
-  def test_a_handler_forks_during_a_wait
-    said = in_child do
+  # Both processes go on with the call, and each counts its own.
+  WAITS = {
+    wait: ->(seg, _) { seg.wait(change: 0) }, lock: ->(seg, _) { seg.synchronize { nil } },
+    take: ->(_, stream) { stream.take { nil } },
+    wait_any: ->(seg, stream) { Shmview.wait_any([:change, seg, 0], stream) },
+  }.freeze
+
+  # Waits in two processes, of which a handler forks one: the handler in the child yields, and gets a Thread or nil.
+  # Another Thread of the parent holds the lock until the first change. Returns the exit status of the child.
+  def fork_during(wait)
+    in_child do
       seg = Shmview.create("waits", 100)
-      pid = parent = Process.pid
-      trap(:USR1) { (pid = fork) || seg.lock_status }
+      stream = Shmview.create_stream("frames", history: 1, number: "i8")
+      holder = Thread.new { seg.synchronize { seg.wait(change: 0) } }
+      await { seg.lock_status.parties.any? }
       main = Thread.current
-      thread = Thread.new do
+      pid = parent = Process.pid
+      of_child = nil
+      trap(:USR1) { of_child = yield(seg, stream, main) unless (pid = fork) }
+      ended = Thread.new do
         await { main.status == "sleep" }
         Process.kill(:USR1, parent)
         await { pid != parent }
+        Process.wait(pid)
+        status = $?
+        stream.loan { nil } # end the wait of this process, if the child has not
         seg.notify
+        status.exitstatus || status.to_s
       end
-      seg.wait(change: 0)
-      thread.join # which the child does not have
-      seg.close
-      exit!(0) if Process.pid != parent
-      Process.wait(pid)
-      $?.success?
+      begin
+        wait.call(seg, stream)
+      rescue Shmview::Closed
+        exit!(2)
+      end
+      if Process.pid != parent
+        of_child.join
+        [stream, seg].each(&:close)
+        exit!(0)
+      end
+      holder.join
+      ended.value
     end
-    assert said
+  end
+
+  WAITS.each do |name, wait|
+    define_method(:"test_a_handler_forks_during_#{name}") do
+      ended = fork_during(wait) do |seg, stream, main|
+        Thread.new do
+          await { main.status == "sleep" }
+          used = { take: [stream], wait_any: [seg, stream] }.fetch(name, [seg])
+          used.each do |object|
+            object.close
+            exit!(1)
+          rescue Shmview::Busy
+            nil
+          end
+          stream.loan { nil }
+          seg.notify
+        end
+      end
+      assert_equal 0, ended
+    end
+
+    define_method(:"test_a_handler_in_a_child_closes_what_#{name}_uses") do
+      ended = fork_during(wait) do |seg, stream|
+        stream.loan { nil } # ends the wait of the parent
+        seg.notify
+        [seg, stream].each(&:close)
+        nil
+      end
+      assert_equal 2, ended
+    end
   end
 
   # The daemon answers before the call has noticed the interrupt.

@@ -72,7 +72,7 @@ int connection_call(VALUE self, int (*call)(void *), void *arg, struct told *tol
 {
     struct link *link = connection_use(self);
     atomic_fetch_add(&link->n_out, 1);
-    int state = call_unlocked(call, arg, told);
+    int state = call_unlocked(Qnil, call, arg, told);
     atomic_fetch_sub(&link->n_out, 1);
     RB_GC_GUARD(self);
     return state;
@@ -135,7 +135,7 @@ static VALUE connection_initialize(int argc, VALUE *argv, VALUE self)
     connection->link = link;
     link->n_users = 1;
     struct told told;
-    int state = call_unlocked(connect, &c, &told);
+    int state = call_unlocked(Qnil, connect, &c, &told);
     link->handle = c.handle;
     if (state || c.r) {
         connection->link = NULL;
@@ -182,7 +182,7 @@ static VALUE connection_close(VALUE self)
     struct plain_call c = {.handle = link->handle};
     connection->link = NULL; /* other threads must not use the handle while the GVL is free */
     struct told told;
-    int state = call_unlocked(disconnect, &c, &told);
+    int state = call_unlocked(Qnil, disconnect, &c, &told);
     if (state || c.r) {
         connection->link = link;
         if (state)

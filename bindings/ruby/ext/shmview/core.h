@@ -87,31 +87,45 @@ struct told {
 /* Fills *told with r and the error text. Must run in the thread in which the call returned r. */
 void told_by(struct told *told, int r);
 
-/* Calls call(arg) without the GVL. call returns the result of libshmview, which *told gets. A
- * signal handler that raises, Thread#raise and Thread#kill end a wait for the daemon.
+/* The objects whose handles a call uses without the GVL: a Segment, a Stream, an Array of these, or
+ * nil. They cannot be closed before use_ends(). It lives on the stack of the call. */
+struct use {
+    VALUE objects;
+    unsigned forks; /* n_forks when the objects counted the call */
+};
+/* Begins the use of objects, which must be open. */
+void use_begins(struct use *use, VALUE objects);
+void use_ends(struct use *use);
+/* Runs the pending interrupts of this thread: signal handlers, Thread#raise, Thread#kill. A handler
+ * may fork; then the objects count the call in the child too, where it goes on. Returns 0, or the
+ * state of the exception that an interrupt raised, or that of Closed: code of the child may have
+ * closed an object before the count. */
+int use_interrupts(struct use *use);
+
+/* Calls call(arg) without the GVL. call returns the result of libshmview, which *told gets. objects
+ * are those that the call uses, as for use_begins(). A signal handler that raises, Thread#raise and
+ * Thread#kill end a wait for the daemon.
  *
  * Returns 0, or the state of a pending exception. The caller must hand the state to rb_jump_tag()
  * once it has released what it owns. A call that has succeeded is never repeated. A call that waits
  * for the daemon may have succeeded although a state is returned; then the caller must release its
  * result. Any other call was not made in that case, or has failed. */
-int call_unlocked(int (*call)(void *arg), void *arg, struct told *told);
+int call_unlocked(VALUE objects, int (*call)(void *arg), void *arg, struct told *told);
 
 /* For shmview_on_wait(): returns whether flag, an atomic_bool, is set. */
 int is_flag_set(void *flag);
 
-/* Runs the pending interrupts of this thread: signal handlers, Thread#raise, Thread#kill. Returns
- * 0, or the state of the exception that they raised. */
+/* Like use_interrupts(), for a call that uses no object. */
 int run_interrupts(void);
 
 /* A call of libshmview that waits until deadline at the latest. */
 typedef int wait_call(struct shmview_segment *handle, int64_t deadline, void *arg);
-struct segment;
-/* Makes the call without the GVL and stores its result in *ret. segment is NULL for a call that
- * uses no segment; it gets the handle NULL. A signal handler that raises, Thread#raise and
- * Thread#kill end the wait; after other interrupts the call is made again. The segment cannot be
- * closed before this returns. Returns 0, or the state of the exception; then the call has not
+/* Makes the call without the GVL and stores its result in *ret. objects are those that the call
+ * uses, as for use_begins(); if they are one Segment, the call gets its handle, and otherwise NULL.
+ * A signal handler that raises, Thread#raise and Thread#kill end the wait; after other interrupts
+ * the call is made again. Returns 0, or the state of the exception; then the call has not
  * succeeded. */
-int wait_unlocked(struct segment *segment, wait_call *call, void *arg, int64_t deadline, int *ret);
+int wait_unlocked(VALUE objects, wait_call *call, void *arg, int64_t deadline, int *ret);
 
 /* Converts seconds, or nil for no limit, to a deadline. Raises ArgumentError or TypeError. */
 int64_t parse_timeout(VALUE timeout);
@@ -120,7 +134,7 @@ int64_t parse_timeout(VALUE timeout);
 
 /* Like call_unlocked(), but for requests that must not be repeated (Create, Define, Remove).
  * Another thread makes the call, and interrupts that raise nothing do not end its wait. */
-int call_unrepeated(int (*call)(void *arg), void *arg, struct told *told);
+int call_unrepeated(VALUE objects, int (*call)(void *arg), void *arg, struct told *told);
 
 /* --- connection.c -------------------------------------------------------- */
 
@@ -151,8 +165,8 @@ void Init_connection(void);
 /* --- segment.c ----------------------------------------------------------- */
 
 /* A Shmview::Segment: an attachment, or foreign memory, which another Ruby object exports and
- * foreign.c wraps. The handle is used with the GVL held, or between call_begins() and
- * call_ends(). */
+ * foreign.c wraps. The handle is used with the GVL held, or between use_begins() and
+ * use_ends(). */
 struct segment {
     VALUE connection;               /* nil: foreign memory */
     VALUE layouts;                  /* nil, or a frozen Hash: name of a view => layouts that have
@@ -210,26 +224,12 @@ static inline bool may_be_held(struct segment *segment)
     count_anew(segment);
     return atomic_load(&segment->n_held) > 0;
 }
-/* Surround such a call. Between them the segment cannot be closed. */
-static inline void call_begins(struct segment *segment)
-{
-    count_anew(segment);
-    atomic_fetch_add(&segment->n_calls, 1);
-}
-/* If a signal handler forked during the call, the child may have counted anew, without the call. */
-static inline void call_ends(struct segment *segment)
-{
-    if (LIKELY(calls_of(segment)))
-        atomic_fetch_sub(&segment->n_calls, 1);
-}
 /* Returns whether the lock may be used with the GVL held. In a forked child it may not at first:
  * the first call that uses the lock attaches again, and waits for the daemon. */
 static inline bool is_entered(const struct segment *segment)
 {
     return LIKELY(segment->entered == n_forks);
 }
-/* Like call_unlocked(), but between call_begins() and call_ends(). The segment must be open. */
-int segment_call(VALUE segment, int (*call)(void *arg), void *arg, struct told *told);
 /* Returns the number of value among three names, which NULL ends, from 1 on, as the enums of
  * libshmview count. what names the argument in errors. Raises ArgumentError, TypeError. */
 unsigned choose(const char *what, VALUE value, const char *const *names);

@@ -221,7 +221,7 @@ static VALUE events_next(VALUE self, VALUE timeout)
     int64_t deadline = parse_timeout(timeout);
     struct waiting waiting = {.events = events_use(self), .thread = rb_thread_current()};
     waiting.events->is_used = true;
-    int state = wait_unlocked(NULL, next_event, &waiting, deadline, &r);
+    int state = wait_unlocked(Qnil, next_event, &waiting, deadline, &r);
     if (state == 0 && r == 0 && waiting.event)
         return rb_ensure(build_event, (VALUE)&waiting, end_use, (VALUE)&waiting);
     end_use((VALUE)&waiting);

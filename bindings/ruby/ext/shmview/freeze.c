@@ -27,7 +27,7 @@ static VALUE segment_freeze_bytes(VALUE self, VALUE future)
     int state;
     size_t n = calls_of(segment);
     if (f.flags) {
-        state = segment_call(self, freeze, &f, &told);
+        state = call_unlocked(self, freeze, &f, &told);
     } else {
         rb_check_frozen(self);
         if (n)
@@ -35,7 +35,7 @@ static VALUE segment_freeze_bytes(VALUE self, VALUE future)
                        shmview_name(segment->handle));
         segment->frozen = f.handle;
         segment->handle = NULL;
-        state = call_unlocked(freeze, &f, &told);
+        state = call_unlocked(Qnil, freeze, &f, &told);
         segment->handle = f.handle;
         segment->frozen = NULL;
     }

@@ -81,7 +81,6 @@ static void copy_string(VALUE self, VALUE string, bool to_view)
 {
     const struct view *view = view_use(self);
     VALUE segment = view->segment;
-    struct segment *seg = view->seg;
     struct bytes_copy c = {&view->v, RSTRING_PTR(string), to_view, 0};
     struct told told;
     int state = 0;
@@ -91,9 +90,7 @@ static void copy_string(VALUE self, VALUE string, bool to_view)
         told_by(&told, copy_bytes(&c));
     } else {
         rb_str_locktmp(string);
-        call_begins(seg);
-        state = call_unlocked(copy_bytes, &c, &told);
-        call_ends(seg);
+        state = call_unlocked(segment, copy_bytes, &c, &told);
         rb_str_unlocktmp(string);
     }
     RB_GC_GUARD(segment);

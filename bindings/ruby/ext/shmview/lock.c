@@ -66,20 +66,27 @@ static void give_back(VALUE self)
 /* Tries without the GVL until the deadline. Returns like wait_lock(). Raises the exceptions of
  * interrupts. The segment cannot be closed until the interrupts have run: another Thread may run
  * then, and would not see from held_push() yet that this one holds the lock. */
-static int take_unlocked(struct segment *segment, int mode, int64_t deadline)
+static int take_unlocked(VALUE self, int mode, int64_t deadline)
 {
-    call_begins(segment);
-    int r, state = wait_unlocked(segment, wait_lock, &mode, deadline, &r);
-    if (!state && (r >= 0 || r == -SHMVIEW_ERR_TIMED_OUT))
-        segment->entered = n_forks;
-    if (!state && r >= 0) { /* otherwise a pending interrupt would raise before the block begins */
-        state = run_interrupts();
-        if (state && r == 0)
+    struct segment *segment = segment_of(self);
+    unsigned forks;
+    int r, state;
+    do {
+        state = wait_unlocked(self, wait_lock, &mode, deadline, &r);
+        if (!state && (r >= 0 || r == -SHMVIEW_ERR_TIMED_OUT))
+            segment->entered = n_forks;
+        forks = n_forks;
+        if (state || r < 0)
+            break;
+        struct use use; /* a pending interrupt would raise before the block begins */
+        use_begins(&use, self);
+        state = use_interrupts(&use);
+        if (state && forks == n_forks && r == 0)
             shmview_unlock(segment->handle);
-        else if (state)
+        else if (state && forks == n_forks)
             shmview_unlock_not_repaired(segment->handle);
-    }
-    call_ends(segment);
+        use_ends(&use);
+    } while (!state && forks != n_forks); /* a child does not hold what its parent took */
     if (state)
         rb_jump_tag(state);
     return r;
@@ -93,7 +100,7 @@ static int take(VALUE self, int mode, int64_t deadline)
     held_begin();
     int r = is_entered(segment) ? try_take(segment->handle, mode) : NOT_TRIED;
     if (UNLIKELY(r == -SHMVIEW_ERR_TIMED_OUT && (deadline != 0 || !is_entered(segment))))
-        r = take_unlocked(segment, mode, deadline);
+        r = take_unlocked(self, mode, deadline);
     if (LIKELY(r >= 0)) {
         /* after a death it is held exclusively, also if shared was requested */
         held_push(self, segment->handle, mode == SHMVIEW_SHARED && r == 0);
@@ -165,7 +172,7 @@ static int query(void *arg)
 static void call_first(VALUE self, int (*call)(void *), struct lock_call *c)
 {
     struct told told;
-    int state = segment_call(self, call, c, &told);
+    int state = call_unlocked(self, call, c, &told);
     if (state)
         rb_jump_tag(state);
     if (c->r)

@@ -63,35 +63,46 @@ static void interrupt(void *arg)
 
 /* Waits until the call is done. Returns 0, or the state of an exception; then the caller must end
  * the call. Also returns in a child that an interrupt forked. */
-static int wait_for(struct errand *e, void *(*wait)(void *), unsigned forks)
+static int wait_for(struct errand *e, void *(*wait)(void *), struct use *use)
 {
+    unsigned forks = n_forks;
     int state = 0;
     while (!atomic_load(&e->done) && !state && forks == n_forks) {
         rb_thread_call_without_gvl2(wait, e, interrupt, e);
         if (!atomic_load(&e->done))
-            state = run_interrupts();
+            state = use_interrupts(use);
     }
     return state;
 }
 
-int call_unrepeated(int (*call)(void *arg), void *arg, struct told *told)
+/* call_unrepeated() without the use of objects. */
+static int call_once(struct use *use, int (*call)(void *arg), void *arg, struct told *told)
 {
     struct errand e = {.call = call, .arg = arg, .told = told};
-    unsigned forks = n_forks;
-    int state = run_interrupts(); /* those that came before: nothing was requested yet */
+    int state = use_interrupts(use); /* those that came before: nothing was requested yet */
     if (state)
         return state;
+    unsigned forks = n_forks;
     sem_init(&e.event, 0, 0);
     bool has_thread = pthread_create(&e.thread, NULL, run_errand, &e) == 0;
     /* If no thread can be created, this one makes the call, and nothing ends its wait. */
-    state = wait_for(&e, has_thread ? wait_for_event : run_errand, forks);
+    state = wait_for(&e, has_thread ? wait_for_event : run_errand, use);
     if (forks != n_forks) /* a handler forked: the child lacks the thread, so it calls again */
-        return state ? state : call_unrepeated(call, arg, told);
+        return state ? state : call_once(use, call, arg, told);
     atomic_store(&e.ended, state != 0);
     if (has_thread)
         rb_thread_call_without_gvl2(join, &e, NULL, NULL); /* does nothing if interrupts wait */
     if (has_thread && !e.joined)
         join(&e);
     sem_destroy(&e.event);
+    return state;
+}
+
+int call_unrepeated(VALUE objects, int (*call)(void *arg), void *arg, struct told *told)
+{
+    struct use use;
+    use_begins(&use, objects);
+    int state = call_once(&use, call, arg, told);
+    use_ends(&use);
     return state;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Phases and changes, by which the programs that use a segment inform each other.
  *
- * Calls that may wait for the daemon run between call_begins() and call_ends() without the GVL: a
+ * Calls that may wait for the daemon run between use_begins() and use_ends() without the GVL: a
  * phase whose layout this process has never seen needs one request. After that, waits for a change
  * or a phase are futexes of libshmview and do not use the daemon. */
 #include "core.h"
@@ -45,7 +45,7 @@ static void make_call(VALUE self, int (*call)(void *), struct plain_call *c, VAL
 {
     struct told told;
     c->handle = segment_use(self)->handle;
-    int state = segment_call(self, call, c, &told);
+    int state = call_unlocked(self, call, c, &told);
     if (state)
         rb_jump_tag(state);
     if (c->r)
@@ -203,11 +203,11 @@ static VALUE segment_wait(int argc, VALUE *argv, VALUE self)
     int64_t deadline = parse_timeout(values[TIMEOUT]);
     if (!NIL_P(values[CHANGE]))
         for_change.seen = count_of(values[CHANGE], "change");
-    struct segment *segment = segment_use(self);
+    struct shmview_segment *handle = segment_use(self)->handle;
     if (NIL_P(values[CHANGE]))
-        for_change.seen = shmview_change(segment->handle);
-    int state = for_a_phase ? wait_unlocked(segment, wait_phase, &for_phase, deadline, &r)
-                            : wait_unlocked(segment, wait_change, &for_change, deadline, &r);
+        for_change.seen = shmview_change(handle);
+    int state = for_a_phase ? wait_unlocked(self, wait_phase, &for_phase, deadline, &r)
+                            : wait_unlocked(self, wait_change, &for_change, deadline, &r);
     if (state)
         rb_jump_tag(state);
     if (r)

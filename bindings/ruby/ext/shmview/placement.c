@@ -21,7 +21,7 @@ static VALUE segment_populate(VALUE self, VALUE offset, VALUE bytes)
     struct populating p = {.offset = NUM2ULL(offset), .bytes = NUM2ULL(bytes)};
     struct told told;
     p.handle = segment_use(self)->handle;
-    int state = segment_call(self, populate, &p, &told);
+    int state = call_unlocked(self, populate, &p, &told);
     if (state)
         rb_jump_tag(state);
     if (told.r)

@@ -53,7 +53,7 @@ static bool begin_reading(VALUE self, uint64_t *ret_version)
     if (is_entered(segment))
         told_by(&told, begin(&b));
     else
-        state = segment_call(self, begin, &b, &told);
+        state = call_unlocked(self, begin, &b, &told);
     if (state)
         rb_jump_tag(state);
     if (b.r && b.r != -SHMVIEW_ERR_BUSY)

@@ -82,16 +82,6 @@ static VALUE segment_new(const char *name)
     return self;
 }
 
-int segment_call(VALUE self, int (*call)(void *), void *arg, struct told *told)
-{
-    struct segment *segment = segment_of(self);
-    call_begins(segment);
-    int state = call_unlocked(call, arg, told);
-    call_ends(segment);
-    RB_GC_GUARD(self);
-    return state;
-}
-
 VALUE segment_wrap(struct shmview_segment *handle, VALUE owner)
 {
     VALUE self = segment_new("");
@@ -168,7 +158,8 @@ static VALUE open_segment(VALUE connection, struct opening *o, bool creates, VAL
     segment->link = link_take(link);
     o->connection = link->handle;
     atomic_fetch_add(&link->n_out, 1);
-    int state = creates ? call_unrepeated(create, o, &told) : call_unlocked(attach, o, &told);
+    int state =
+        creates ? call_unrepeated(Qnil, create, o, &told) : call_unlocked(Qnil, attach, o, &told);
     if (!state && o->handle)
         state = run_interrupts();
     if (state && o->handle)
@@ -261,7 +252,7 @@ static VALUE core_remove(VALUE module, VALUE name, VALUE connection)
     struct link *link = connection_use(used);
     atomic_fetch_add(&link->n_out, 1);
     struct told told;
-    int state = call_unrepeated(remove_name, &o, &told);
+    int state = call_unrepeated(Qnil, remove_name, &o, &told);
     atomic_fetch_sub(&link->n_out, 1);
     RB_GC_GUARD(name);
     RB_GC_GUARD(used);
@@ -328,7 +319,7 @@ static VALUE segment_close(VALUE self)
     if (has_gvl)
         told_by(&told, detach(&o));
     else
-        state = call_unlocked(detach, &o, &told);
+        state = call_unlocked(Qnil, detach, &o, &told);
     if (state || o.r) {
         segment->handle = o.handle; /* still attached: the call was not made, or has failed */
         if (state)

@@ -139,7 +139,7 @@ static int define(void *arg)
 static void make_call(VALUE self, int (*call)(void *), struct layout_call *c, struct told *told)
 {
     c->handle = segment_use(self)->handle;
-    int state = segment_call(self, call, c, told);
+    int state = call_unlocked(self, call, c, told);
     if (state)
         rb_jump_tag(state);
 }
@@ -265,9 +265,7 @@ static VALUE segment_define(VALUE self, VALUE layout, VALUE views)
     struct layout_call c = {segment->handle, StringValueCStr(layout), .specs = specs.specs,
                             .n = specs.n};
     struct told told;
-    call_begins(segment);
-    int state = call_unrepeated(define, &c, &told);
-    call_ends(segment);
+    int state = call_unrepeated(self, define, &c, &told);
     if (state)
         rb_jump_tag(state);
     if (c.r)

@@ -103,27 +103,13 @@ const rb_data_type_t stream_type = {
     .flags = RUBY_TYPED_FREE_IMMEDIATELY | RUBY_TYPED_WB_PROTECTED,
 };
 
-/* Returns how many calls of this process use the handle without the GVL. In a forked child the
- * count begins at 0, because the calls of the parent go on only there. */
-static size_t calls_of_stream(struct stream *stream)
+size_t calls_of_stream(struct stream *stream)
 {
     if (UNLIKELY(stream->forks != n_forks)) {
         stream->forks = n_forks;
         stream->n_calls = 0;
     }
     return stream->n_calls;
-}
-
-void stream_call_begins(struct stream *stream)
-{
-    calls_of_stream(stream);
-    stream->n_calls++;
-}
-
-void stream_call_ends(struct stream *stream)
-{
-    if (LIKELY(calls_of_stream(stream))) /* as in call_ends() */
-        stream->n_calls--;
 }
 
 /* --- Opening ------------------------------------------------------------- */
@@ -227,8 +213,8 @@ static VALUE open_stream(VALUE connection, struct opening *o, bool creates, VALU
     struct line *line = stream->line = line_new(link);
     o->connection = link->handle;
     atomic_fetch_add(&link->n_out, 1);
-    int state =
-        creates ? call_unrepeated(create, o, &told) : call_unlocked(open_existing, o, &told);
+    int state = creates ? call_unrepeated(Qnil, create, o, &told)
+                        : call_unlocked(Qnil, open_existing, o, &told);
     if (!state && o->handle)
         state = run_interrupts();
     line->handle = o->handle;
@@ -368,7 +354,7 @@ static VALUE stream_close(VALUE self)
     struct opening o = {.handle = line->handle};
     struct told told;
     stream->line = NULL; /* other threads must not use the handle while the GVL is free */
-    int state = call_unlocked(close_handle, &o, &told);
+    int state = call_unlocked(Qnil, close_handle, &o, &told);
     if (state || o.r) {
         stream->line = line; /* still open: the call was not made, or has failed */
         if (state)

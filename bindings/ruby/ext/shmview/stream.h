@@ -79,10 +79,9 @@ static inline struct stream *stream_use(VALUE self)
 
 /* --- stream.c ------------------------------------------------------------ */
 
-/* Surround a call that uses the handle without the GVL. Between them the stream cannot be
- * closed. */
-void stream_call_begins(struct stream *stream);
-void stream_call_ends(struct stream *stream);
+/* Returns how many calls of this process use the handle without the GVL. In a forked child the
+ * count begins at 0, because the calls of the parent's other threads go on only there. */
+size_t calls_of_stream(struct stream *stream);
 /* Returns a new hold with an empty frame. Raises NoMemoryError. */
 struct hold *hold_new(struct line *line);
 void hold_take(struct hold *hold);

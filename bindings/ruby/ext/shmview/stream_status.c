@@ -138,9 +138,7 @@ static VALUE stream_status(VALUE self)
     struct stream *stream = stream_use(self);
     report->handle = stream->line->handle;
     report->n_slots = stream->info.n_slots;
-    stream_call_begins(stream);
-    int state = call_unlocked(query, report, &told);
-    stream_call_ends(stream);
+    int state = call_unlocked(self, query, report, &told);
     if (state)
         rb_jump_tag(state);
     if (report->r)
@@ -214,18 +212,6 @@ static void use_objects(VALUE objects, struct several *several)
     }
 }
 
-/* Counts all objects as used by a call without the GVL, or ends that. */
-static void count_calls(VALUE objects, const struct several *several, bool begins)
-{
-    for (size_t i = 0; i < several->n; i++) {
-        VALUE object = RARRAY_AREF(objects, (long)i);
-        if (several->entries[i].kind == SHMVIEW_WAIT_FRAME)
-            (begins ? stream_call_begins : stream_call_ends)(stream_of(object));
-        else
-            (begins ? call_begins : call_ends)(segment_of(object));
-    }
-}
-
 /*
  * call-seq: Shmview.wait_any(*entries, timeout: nil)
  *
@@ -259,9 +245,7 @@ static VALUE shmview_s_wait_any(int argc, VALUE *argv, VALUE module)
         parse_entry(RARRAY_AREF(entries, i), object, &several.entries[i]);
     }
     use_objects(objects, &several);
-    count_calls(objects, &several, true);
-    int state = wait_unlocked(NULL, wait_several, &several, deadline, &r);
-    count_calls(objects, &several, false);
+    int state = wait_unlocked(objects, wait_several, &several, deadline, &r);
     if (state)
         rb_jump_tag(state);
     if (r)

@@ -49,9 +49,7 @@ static int get(VALUE self, VALUE frame, take_call *call, int64_t deadline)
     }
     collect_frames(stream->line, loans ? 0 : stream->info.n_slots / 2);
     stream_use(self); /* again, because finalizers may have run */
-    stream_call_begins(stream);
-    int state = wait_unlocked(NULL, wait_for_frame, &t, deadline, &r);
-    stream_call_ends(stream);
+    int state = wait_unlocked(self, wait_for_frame, &t, deadline, &r);
     if (state) {
         frame_end(frame);
         rb_jump_tag(state);
@@ -202,9 +200,7 @@ static void make_call(VALUE self, int (*call)(void *), struct plain_call *c)
     struct told told;
     struct stream *stream = stream_use(self);
     c->handle = stream->line->handle;
-    stream_call_begins(stream);
-    int state = call_unlocked(call, c, &told);
-    stream_call_ends(stream);
+    int state = call_unlocked(self, call, c, &told);
     if (state)
         rb_jump_tag(state);
     if (c->r)

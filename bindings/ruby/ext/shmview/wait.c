@@ -9,7 +9,7 @@
  * rb_thread_call_without_gvl() would run interrupts before it returns, and so raise after a call
  * that has taken a lock; nobody would then release the lock. So every call uses
  * rb_thread_call_without_gvl2(), which raises nothing. */
-#include "core.h"
+#include "stream.h"
 
 #include <math.h>
 
@@ -25,6 +25,77 @@ int run_interrupts(void)
     rb_protect(check_ints, Qnil, &state);
     return state;
 }
+
+/* --- Use of objects ------------------------------------------------------ */
+
+static bool is_stream(VALUE object)
+{
+    return RTYPEDDATA_TYPE(object) == &stream_type;
+}
+
+/* The objects of a use, at most all that wait_any takes. */
+static long n_objects(VALUE objects)
+{
+    return NIL_P(objects) ? 0 : RB_TYPE_P(objects, T_ARRAY) ? RARRAY_LEN(objects) : 1;
+}
+static VALUE object_at(VALUE objects, long i)
+{
+    return RB_TYPE_P(objects, T_ARRAY) ? RARRAY_AREF(objects, i) : objects;
+}
+
+void use_begins(struct use *use, VALUE objects)
+{
+    *use = (struct use){objects, n_forks};
+    for (long i = 0; i < n_objects(objects); i++) {
+        VALUE object = object_at(objects, i);
+        if (is_stream(object)) {
+            calls_of_stream(stream_of(object));
+            stream_of(object)->n_calls++;
+        } else {
+            calls_of(segment_of(object));
+            atomic_fetch_add(&segment_of(object)->n_calls, 1);
+        }
+    }
+}
+
+void use_ends(struct use *use)
+{
+    /* a child whose interrupt has raised did not count the call */
+    for (long i = 0; use->forks == n_forks && i < n_objects(use->objects); i++) {
+        VALUE object = object_at(use->objects, i);
+        if (is_stream(object))
+            stream_of(object)->n_calls--;
+        else
+            atomic_fetch_sub(&segment_of(object)->n_calls, 1);
+    }
+    RB_GC_GUARD(use->objects);
+}
+
+/* Raises Closed unless all objects are open. */
+static VALUE check_open(VALUE objects)
+{
+    for (long i = 0; i < n_objects(objects); i++) {
+        VALUE object = object_at(objects, i);
+        if (is_stream(object))
+            stream_use(object);
+        else
+            segment_use(object);
+    }
+    return Qnil;
+}
+
+int use_interrupts(struct use *use)
+{
+    int state = run_interrupts();
+    if (LIKELY(use->forks == n_forks) || state)
+        return state;
+    rb_protect(check_open, use->objects, &state);
+    if (!state)
+        use_begins(use, use->objects);
+    return state;
+}
+
+/* --- Calls --------------------------------------------------------------- */
 
 /* An interrupt that raises nothing, such as a handler of Signal.trap, ends a wait for the daemon,
  * and the call is made again. After so many of them another thread makes the call (once.c), because
@@ -66,21 +137,23 @@ static void *run_plain(void *arg)
     return NULL;
 }
 
-int call_unlocked(int (*call)(void *arg), void *arg, struct told *told)
+int call_unlocked(VALUE objects, int (*call)(void *arg), void *arg, struct told *told)
 {
     struct plain plain = {.call = call, .arg = arg, .told = told, .thread = rb_thread_current()};
-    int n_ended = 0;
-    while (n_ended < RETRIES) {
+    struct use use;
+    int n_ended = 0, state = 0;
+    use_begins(&use, objects);
+    while (!plain.done && !state && n_ended < RETRIES) {
         rb_thread_call_without_gvl2(run_plain, &plain, RUBY_UBF_IO, NULL);
-        if (plain.done)
-            return 0;
         n_ended += plain.ended;
         plain.ended = false;
-        int state = run_interrupts();
-        if (state)
-            return state;
+        if (!plain.done)
+            state = use_interrupts(&use);
     }
-    return call_unrepeated(call, arg, told);
+    if (!plain.done && !state)
+        state = call_unrepeated(objects, call, arg, told);
+    use_ends(&use);
+    return state;
 }
 
 /* One call of wait_unlocked(). */
@@ -104,21 +177,20 @@ static void *run_wait(void *arg)
     return NULL;
 }
 
-int wait_unlocked(struct segment *segment, wait_call *call, void *arg, int64_t deadline, int *ret)
+int wait_unlocked(VALUE objects, wait_call *call, void *arg, int64_t deadline, int *ret)
 {
     struct wait w = {.call = call, .arg = arg, .deadline = deadline, .thread = rb_thread_current()};
     int state = 0;
-    if (segment) {
-        w.handle = segment->handle;
-        call_begins(segment);
-    }
+    if (n_objects(objects) && !RB_TYPE_P(objects, T_ARRAY) && !is_stream(objects))
+        w.handle = segment_of(objects)->handle;
+    struct use use;
+    use_begins(&use, objects);
     while (!w.over && !state) {
         rb_thread_call_without_gvl2(run_wait, &w, RUBY_UBF_IO, NULL);
         if (!w.over)
-            state = run_interrupts();
+            state = use_interrupts(&use);
     }
-    if (segment)
-        call_ends(segment);
+    use_ends(&use);
     *ret = w.r;
     return state;
 }
