@@ -153,6 +153,19 @@ PyObject *module_own_connection(PyObject *module, PyObject *unused);
 /* _forget_connections(): drops the default connection, so that the next call makes a new one. */
 PyObject *module_forget_connections(PyObject *module, PyObject *unused);
 
+/* --- calls.c ------------------------------------------------------------- */
+
+/* How many forks lie between this process and the one that loaded the module. A member that stores
+ * it is out of date in a child. */
+extern unsigned n_forks;
+/* Increments n_forks; a handler of pthread_atfork() for the child. A signal handler may fork during
+ * calls of its thread, which go on in the child: it counts them again. */
+void count_fork(void);
+/* Count a call that the thread begins, or end that. *forks is n_forks when *n_calls was counted; a
+ * count of the parent begins again at 0. */
+void count_begins(Py_ssize_t *n_calls, unsigned *forks);
+void count_ends(Py_ssize_t *n_calls, unsigned *forks);
+
 /* --- segment.c ----------------------------------------------------------- */
 
 struct segment {
@@ -175,14 +188,9 @@ struct segment {
 };
 extern PyType_Spec segment_spec;
 
-/* How many forks lie between this process and the one that loaded the module. A member that stores
- * it is out of date in a child. */
-extern unsigned n_forks;
-/* Increments n_forks; a handler of pthread_atfork() for the child. */
-void count_fork(void);
-
 /* Returns how many calls of this process use the handle without the GIL. A child starts again from
- * 0, because the threads whose calls its parent counted do not exist in it. */
+ * the calls of the thread that forked, because the other threads of its parent do not exist in it.
+ */
 static inline Py_ssize_t calls_of(struct segment *segment)
 {
     if (UNLIKELY(segment->forks != n_forks)) {
@@ -191,17 +199,14 @@ static inline Py_ssize_t calls_of(struct segment *segment)
     }
     return COUNT(segment->n_calls);
 }
-/* Call these before and after a call without the GIL. In between, close() raises Busy. If a signal
- * handler forked during the call, the child may have counted anew, without the call. */
+/* Call these before and after a call without the GIL. In between, close() raises Busy. */
 static inline void call_begins(struct segment *segment)
 {
-    calls_of(segment);
-    COUNT_ADD(segment->n_calls, 1);
+    count_begins(&segment->n_calls, &segment->forks);
 }
 static inline void call_ends(struct segment *segment)
 {
-    if (LIKELY(calls_of(segment)))
-        COUNT_ADD(segment->n_calls, -1);
+    count_ends(&segment->n_calls, &segment->forks);
 }
 /* Like UNLOCKED_CALL(), but another thread cannot close the segment before the call returns. */
 #define SEGMENT_CALL(segment, r, call)                                                             \

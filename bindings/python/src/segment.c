@@ -8,13 +8,6 @@
 
 #include "access.h"
 
-unsigned n_forks;
-
-void count_fork(void)
-{
-    n_forks++;
-}
-
 /* --- Opening ------------------------------------------------------------- */
 
 PyObject *segment_wrap(struct state *state, struct connection *connection,

@@ -59,14 +59,12 @@ static Py_ssize_t calls_of_stream(struct stream *stream)
 
 void stream_call_begins(struct stream *stream)
 {
-    calls_of_stream(stream);
-    COUNT_ADD(stream->n_calls, 1);
+    count_begins(&stream->n_calls, &stream->forks);
 }
 
 void stream_call_ends(struct stream *stream)
 {
-    if (LIKELY(calls_of_stream(stream))) /* as in call_ends() */
-        COUNT_ADD(stream->n_calls, -1);
+    count_ends(&stream->n_calls, &stream->forks);
 }
 
 /* --- Opening ------------------------------------------------------------- */

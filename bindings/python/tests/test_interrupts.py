@@ -236,3 +236,66 @@ assert os.waitpid(pid, 0)[1] == 0
 
 def test_a_handler_forks_during_a_wait(run, daemon):
     assert run(FORKING) == ""
+
+
+# The child that the handler forks counts the call of its only thread, and then those of other threads.
+COUNTED = """
+import os, shmview, signal, sys, threading, time, warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # of os.fork() in a process with threads
+name, pid = sys.argv[1], None
+seg = shmview.create(None, 100)
+stream = shmview.create_stream(None, number="i8")
+loan = stream.loan()  # so that its close() is refused also before the call
+waits = {"lock": (seg.lock, [seg]), "take": (stream.take, [stream]),
+         "any": (lambda: shmview.wait_any([("change", seg, 0), stream]), [seg, stream])}
+wait, used = waits[name]
+def in_calls(obj):
+    try:
+        obj.close()
+    except shmview.Busy as e:
+        return "in calls of" in str(e)
+def is_waiting():
+    return any(p.role == "waits" and p.pid == os.getpid() for p in seg.lock_status().parties)
+def handler(*_):
+    global pid
+    pid = os.fork()
+    if pid:
+        return
+    if not all(map(in_calls, used)):
+        os._exit(1)
+    if name == "lock":
+        threading.Thread(target=seg.lock, daemon=True).start()
+        while not is_waiting():
+            time.sleep(0.001)
+def work():
+    with shmview.attach(seg.name) as other, other.locked():
+        locked.set()
+        while not (is_waiting() if name == "lock" else in_calls(stream)):
+            time.sleep(0.001)
+        os.kill(os.getpid(), signal.SIGUSR1)
+        while pid is None:
+            time.sleep(0.001)
+        status.append(os.waitpid(pid, 0)[1])
+        loan["number"][...] = 1
+        loan.publish()
+        seg.notify()
+signal.signal(signal.SIGUSR1, handler)
+locked, status = threading.Event(), []
+thread = threading.Thread(target=work)
+thread.start()
+locked.wait()
+try:
+    wait()
+except shmview.Interrupted:
+    pass
+if pid == 0:
+    os._exit(2 if [bool(in_calls(obj)) for obj in used] != [name == "lock"] * len(used) else 0)
+thread.join()
+print(status)
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("wait", ["lock", "take", "any"])
+def test_a_child_counts_the_call_in_which_a_handler_forked(run, daemon, wait):
+    assert run(COUNTED, wait) == "[0]\n"
