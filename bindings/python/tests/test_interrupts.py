@@ -200,7 +200,8 @@ def test_a_view_is_opened_without_the_gil(daemon):
 
 # The call ends in the child, which counted its calls anew in the handler.
 FORKING = """
-import os, shmview, signal, threading, time
+import os, shmview, signal, threading, time, warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # of os.fork() in a process with threads
 seg, other, pid = shmview.create(None, 100), None, None
 def handler(*_):
     global pid
