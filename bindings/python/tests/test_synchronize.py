@@ -189,24 +189,35 @@ def test_a_semaphore_whose_mutex_is_kept_has_a_timeout():
     assert not semaphore.acquire(True, 0.001)
 
 
+def keeps_to_the_end(make, wait, patience, timeout=0.3):
+    """Keeps the mutex of a monitor from within a wait, which ends at the timeout. Returns what the wait returned within
+    this many seconds more, and then what it returned after that. A wait that ended before the mutex was kept says
+    nothing; then a longer one follows."""
+    thing, library_, outcomes = make(), library(), []
+    monitor = getattr(thing, "_memory", thing)
+    mutex, memory, began = mutex_of(monitor), words(monitor), time.monotonic()
+    thread = threading.Thread(target=lambda: outcomes.append(outcome(wait, thing, timeout)))
+    thread.start()
+    await_(lambda: memory[16 // 4 + 1] or outcomes)  # somebody waits for bell 0
+    assert library_.shmview_mutex_lock(mutex, time.monotonic_ns() + PATIENCE * 10**9) == 0
+    is_late = time.monotonic() >= began + timeout
+    try:
+        if not is_late:
+            thread.join(timeout + patience)
+        inside = list(outcomes)
+    finally:
+        library_.shmview_mutex_unlock(mutex)
+        thread.join()
+    return keeps_to_the_end(make, wait, patience, 2 * timeout) if is_late else (inside, outcomes)
+
+
 def test_a_mutex_that_is_kept_when_a_wait_ends():
-    """Keeps the mutex of a semaphore, and of a barrier, from within the wait to its end."""
-    semaphore, barrier = shmview.Semaphore(0), shmview.Barrier(2)
-    library_ = library()
-    for thing, call, expected in ((semaphore, (semaphore.acquire, True, 0.3), [False]),
-                                  (barrier._memory, (barrier.wait, 0.3), [])):
-        mutex, memory, outcomes = mutex_of(thing), words(thing), []
-        thread = threading.Thread(target=lambda: outcomes.append(outcome(*call)))
-        thread.start()
-        await_(lambda: memory[16 // 4 + 1])  # somebody waits for bell 0
-        assert library_.shmview_mutex_lock(mutex, time.monotonic_ns() + PATIENCE * 10**9) == 0
-        try:
-            thread.join(PATIENCE if expected else 0.5)  # the barrier waits on after its deadline
-            assert outcomes == expected
-        finally:
-            library_.shmview_mutex_unlock(mutex)
-            thread.join()
-    assert outcomes == [threading.BrokenBarrierError] and barrier.broken
+    """The barrier waits on after its deadline."""
+    def acquire(semaphore, timeout):
+        return semaphore.acquire(True, timeout)
+    assert keeps_to_the_end(lambda: shmview.Semaphore(0), acquire, PATIENCE) == ([False], [False])
+    broken = [threading.BrokenBarrierError]
+    assert keeps_to_the_end(lambda: shmview.Barrier(2), shmview.Barrier.wait, 0.2) == ([], broken)
 
 
 def test_nobody_waits_for_the_gil_inside():
