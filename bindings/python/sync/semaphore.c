@@ -151,7 +151,8 @@ static PyMethodDef methods[] = {
     {"acquire", (PyCFunction)(void (*)(void))acquire, METH_VARARGS | METH_KEYWORDS,
      "acquire(block=True, timeout=None)\n--\n\n"
      "Takes a permit, and returns whether it did. If block is true, waits for at most timeout\n"
-     "seconds (None: as long as necessary), without the GIL. Signal handlers run during the wait.\n"
+     "seconds (None: as long as necessary), without the GIL. Signal handlers run during the wait,\n"
+     "but not while it waits for another process that is stopped inside a call of this object.\n"
      "\n"
      "If the permit is one of a process that was killed, OwnerDiedWarning is issued. If a filter\n"
      "turns the warning into an exception, the caller has no permit."},
