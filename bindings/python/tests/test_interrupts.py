@@ -198,7 +198,7 @@ def test_a_view_is_opened_without_the_gil(daemon):
     seg.close()
 
 
-# The call ends in the child, which counted its calls anew in the handler.
+# The call ends in the child, which counted its calls again in the handler.
 FORKING = """
 import os, shmview, signal, threading, time, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # of os.fork() in a process with threads
