@@ -292,7 +292,7 @@ except shmview.Interrupted:
 if pid == 0:
     os._exit(2 if [bool(in_calls(obj)) for obj in used] != [name == "lock"] * len(used) else 0)
 thread.join()
-print(status)
+print(status, flush=True)
 os._exit(0)
 """
 
