@@ -126,7 +126,7 @@ START_TEST(not_repaired_is_told_again)
     struct shmview_segment *other = client_attach(conn, "s", SHMVIEW_WRITE);
     OK(shmview_lock(seg));
     OK(shmview_lock(seg));
-    OK(shmview_unlock_not_repaired(seg)); /* said inside: counts at the end */
+    OK(shmview_unlock_not_repaired(seg)); /* within an inner hold it counts at the end */
     OK(shmview_unlock(seg));
     ck_assert_int_eq(shmview_lock(other), SHMVIEW_OWNER_DIED);
     OK(shmview_unlock_not_repaired(other));
@@ -178,7 +178,7 @@ START_TEST(waiters_get_it_when_the_holder_is_killed)
         told += child_hear_any(&waiter[i]);
         child_wait(&waiter[i]);
     }
-    ck_assert_int_eq(told, SHMVIEW_OWNER_DIED); /* exactly one of them was told */
+    ck_assert_int_eq(told, SHMVIEW_OWNER_DIED); /* exactly one of them got the report */
     close_segment();
 }
 END_TEST
@@ -215,7 +215,7 @@ struct pair {
 
 /* What the workers found, outside the segment. */
 struct findings {
-    _Atomic uint64_t torn_untold; /* the words differ and nobody said so */
+    _Atomic uint64_t torn_untold; /* the words differ without a report */
     _Atomic uint64_t told, torn_told, turns, errors;
 };
 

@@ -208,7 +208,7 @@ last_look:
         late = true;
 judge:
         atomic { check(DEAD(v), alive) }
-#ifdef FAULT_TOLD_FIRST /* before it has the lock, which another thread may get */
+#ifdef FAULT_REPORTED_FIRST /* before it has the lock, which another thread may get */
         died = true;
 #endif
         atomic {
@@ -221,7 +221,7 @@ judge:
             take(ME | W)
 #endif
         }
-#ifndef FAULT_NOT_TOLD
+#ifndef FAULT_NOT_REPORTED
         died = true;
 #endif
         goto owner;

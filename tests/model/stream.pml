@@ -170,7 +170,7 @@ end:
         select(who : 0 .. PARTIES - 1);
         if
         :: atomic { !dead[who] && live[who] != 0 -> dead[who] = true };
-#ifdef FAULT_DEATH_TOLD_FIRST
+#ifdef FAULT_DEATH_ANNOUNCED_FIRST
             d = who; announce(); live[d] = 0;
 #else
             live[who] = 0; announce();

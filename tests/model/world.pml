@@ -40,7 +40,7 @@ inline mark_dead(k)
 {
     slot = k;
     generation = live[k];
-#ifndef FAULT_DEATH_TOLD_FIRST
+#ifndef FAULT_DEATH_ANNOUNCED_FIRST
     live[k] = 0
 #endif
 }
@@ -110,7 +110,7 @@ end:
 #ifdef END
     :: atomic { may_end -> may_end = false; goto end }
     :: atomic { may_end -> may_end = false; ends = true }
-#ifndef FAULT_END_TOLD_FIRST
+#ifndef FAULT_END_ANNOUNCED_FIRST
         mark_all_ended()
 #endif
 #endif
@@ -119,7 +119,7 @@ end:
 #ifndef FAULT_DEATHS_NOT_AWAITED
     atomic { at_word = 0; at_gate = 0; at_drain = 0 }
 #endif
-#ifdef FAULT_DEATH_TOLD_FIRST /* a thread that looks again finds every owner alive */
+#ifdef FAULT_DEATH_ANNOUNCED_FIRST /* a thread that looks again finds every owner alive */
     live[slot] = 0;
 #endif
 #ifdef END
@@ -134,7 +134,7 @@ end:
     atomic { generation = 0; slot = 0; goto end }
 #ifdef END
 gone:
-#ifdef FAULT_END_TOLD_FIRST /* a waiter looks again before its slot is marked */
+#ifdef FAULT_END_ANNOUNCED_FIRST /* a waiter looks again before its slot is marked */
     mark_all_ended();
 #endif
 end_gone:

@@ -3,9 +3,9 @@
  *
  * A generation is one filling of the barrier. It ends when the last party opens the barrier, or by
  * a failure: abort(), reset(), a timeout, or the death of a process that belongs to the barrier.
- * Each waiter knows its generation, and finds in a word of bits how that one has ended, whatever
- * happened since. A process belongs to the barrier from its first wait, or from join(), to leave().
- * If it ends in between, it was killed, and its partners cannot wait for it. */
+ * Each waiter knows its generation, and finds in a word of bits how its generation has ended,
+ * whatever happened since. A process belongs to the barrier from its first wait, or from join(), to
+ * leave(). If it ends in between, it was killed, and its partners cannot wait for it. */
 #include "monitor.h"
 
 /* The words of a barrier. */

@@ -191,7 +191,7 @@ def test_a_semaphore_whose_mutex_is_kept_has_a_timeout():
 
 def keeps_to_the_end(make, wait, patience, timeout=0.3):
     """Keeps the mutex of a monitor from within a wait, which ends at the timeout. Returns what the wait returned within
-    this many seconds more, and then what it returned after that. A wait that ended before the mutex was kept says
+    this many seconds more, and then what it returned after that. A wait that ended before the mutex was kept shows
     nothing; then a longer one follows."""
     thing, library_, outcomes = make(), library(), []
     monitor = getattr(thing, "_memory", thing)
