@@ -360,10 +360,11 @@ void message_probe(struct shmview_mpi_link *link, struct message *m)
     if (result == 0)
         result = test(m, m->step == MESSAGE_GREETS, &is_done);
     if (result == 0) {
-        int expected = m->step == MESSAGE_WHOLE ? data_tag(link, m) : greeting_tag(m);
+        /* The bytes of this message may be there before the receive of its greeting is done. */
+        bool is_own = status.MPI_TAG == data_tag(link, m) ||
+                      (m->step == MESSAGE_GREETS && status.MPI_TAG == greeting_tag(m));
         unsigned number = ((unsigned)status.MPI_TAG >> 1) % MESSAGE_NUMBERS;
-        if (!is_there || is_done || status.MPI_TAG == expected ||
-            number != m->number % MESSAGE_NUMBERS)
+        if (!is_there || is_done || is_own || number != m->number % MESSAGE_NUMBERS)
             return;
         result = (status.MPI_TAG & 1) == IS_DATA ? refuse_short(link, m, status.MPI_TAG)
                                                  : refuse_long(link, m);
