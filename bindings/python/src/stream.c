@@ -287,15 +287,15 @@ static int close_paused(struct stream *self, bool is_early)
     return 0;
 }
 
+/* A closed stream may have waits of asyncio, if a signal handler raised in the first close() before
+ * they ended. */
 static PyObject *close_stream(struct stream *self, bool is_early)
 {
-    if (!self->line)
-        Py_RETURN_NONE;
-    if (check_unused(self, is_early))
+    if (self->line && check_unused(self, is_early))
         return NULL;
     PyObject *watch = self->watch;
     Py_XINCREF(watch);
-    int r = watch_pause(watch);
+    int r = self->line ? watch_pause(watch) : 0;
     r = watch_go_on(watch, (PyObject *)self, r ? r : close_paused(self, is_early));
     Py_XDECREF(watch);
     if (r)

@@ -13,6 +13,7 @@ import pytest
 
 import shmview
 from conftest import PATIENCE, await_
+from shmview import _aio
 
 pytestmark = pytest.mark.usefixtures("daemon")
 
@@ -48,6 +49,30 @@ async def all_of(reader):
 
 def run(main):
     return asyncio.run(asyncio.wait_for(main, 60))
+
+
+def test_an_interrupted_close_is_finished_by_the_next_one(stream):
+    reader, interrupts = shmview.open_stream("s"), []
+
+    class Watch(_aio.Watch):
+        def close(self):
+            if not interrupts:
+                interrupts.append(1)
+                raise KeyboardInterrupt
+            super().close()
+
+    async def main():
+        reader.join()
+        reader._watch = Watch(reader)
+        task = asyncio.ensure_future(all_of(reader))
+        await asyncio.sleep(0)
+        with pytest.raises(KeyboardInterrupt):
+            reader.close()
+        assert reader.closed and not task.done()
+        reader.close()
+        with pytest.raises(ValueError, match="closed"):
+            await asyncio.wait_for(task, PATIENCE)
+    run(main())
 
 
 def test_leave_ends_a_task_that_waits(stream, reader):
