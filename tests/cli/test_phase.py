@@ -2,6 +2,7 @@
 """switch and wait: phases, segments that appear or end, changes, and their time limits. A test
 starts `wait`, causes the event, and checks that `wait` ends."""
 
+import contextlib
 import os
 import signal
 
@@ -36,8 +37,11 @@ def waits(ctl, *words):
 
 
 def sockets(pid):
-    return sum(os.readlink(f"/proc/{pid}/fd/{fd}").startswith("socket:")
-               for fd in os.listdir(f"/proc/{pid}/fd") if os.path.islink(f"/proc/{pid}/fd/{fd}"))
+    n = 0
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):  # the process has closed it
+            n += os.readlink(f"/proc/{pid}/fd/{fd}").startswith("socket:")
+    return n
 
 
 # --- switch
