@@ -98,7 +98,7 @@ bench: deps-bench build-release
 	@SHMVIEW_DAEMON=$(CURDIR)/build/release/daemon/shmviewd build/release/bench/bench $(BENCH_ARGS)
 
 # The prefix is set at build time, because the library contains the path of its daemon.
-install: CMAKE_ARGS = -DCMAKE_INSTALL_PREFIX=$(PREFIX)
+install: override CMAKE_ARGS += -DCMAKE_INSTALL_PREFIX=$(PREFIX)
 install: build-release
 	DESTDIR='$(DESTDIR)' cmake --install build/release
 

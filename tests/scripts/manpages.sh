@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Each function that libshmview exports has a manual page, which man formats without a warning.
+# Each function that libshmview exports has a manual page, which man formats without a warning, and is in the synopsis
+# of libshmview(3).
 set -euo pipefail
 
 skip() {
@@ -14,6 +15,7 @@ library=${SHMVIEW_LIBRARY:-}
 pages=$SHMVIEW_BUILD_DIR/man3
 [ -d "$pages" ] || skip "no Python was there to write the pages"
 
+names=$(nm -D --defined-only "$library" | sed -n 's/.* T \(shmview_[^@]*\)@.*/\1/p' | sort -u)
 wrong=0
 while read -r name; do
     case $name in *_inline) continue ;; esac # described with the call of the same name
@@ -21,7 +23,17 @@ while read -r name; do
         echo "$name has no manual page: does a comment in its header stand directly above it?"
         wrong=1
     fi
-done < <(nm -D --defined-only "$library" | sed -n 's/.* T \(shmview_[^@]*\)@.*/\1/p' | sort -u)
+done <<< "$names"
+
+# The macros and inline functions that access elements are in element.h.
+synopsis=$(sed -n '/^\.SH SYNOPSIS/,/^\.EE/p' "${SHMVIEW_SOURCE_DIR:?}/man/libshmview.3")
+while read -r name; do
+    case $name in shmview_unlock_scope) continue ;; esac # for the macros SHMVIEW_LOCKED only
+    if ! grep -qw "$name" <<< "$synopsis" && ! grep -qw "$name" "$SHMVIEW_SOURCE_DIR/include/shmview/element.h"; then
+        echo "$name is not in the synopsis of libshmview(3)"
+        wrong=1
+    fi
+done <<< "$names"
 [ "$wrong" -eq 0 ]
 
 # a page that is a link leads to one that is none
