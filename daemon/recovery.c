@@ -287,6 +287,9 @@ static void restore_attachment(struct recovery *r, const struct store_attachment
     struct registry *registry = &r->state->registry;
     struct segment *s = registry_find_id(registry, record->segment);
     int error = s ? 0 : -ESTALE;
+    /* a daemon that has run for long has reached the numbers of this one */
+    if (registry->home.last_attachment < record->id)
+        registry->home.last_attachment = record->id;
     if (s && record->slot != UINT32_MAX)
         error = segment_claim_slot(s, record->slot, record->generation);
     if (is_unfit(error)) {

@@ -367,6 +367,32 @@ START_TEST(ended_and_dead)
 }
 END_TEST
 
+/* The earlier daemon has given out so many numbers of attachments that this one would give a number
+ * out again. */
+START_TEST(many_attachments_before)
+{
+    hush();
+    struct guest *g = open_store();
+    house_call(g, "Create", "{'name':'s','size':10,'access':'write','lifetime':'manual'}");
+    uint64_t next = (store_starts(store) + 1) << 32;
+    house.state.registry.home.last_attachment = next;
+    house_call(g, "Attach", "{'name':'s','access':'write'}");
+    leave();
+    store_close(store, false);
+    bool was_bad;
+    ck_assert_int_eq(store_open(AT_FDCWD, path(), NULL, &store, &was_bad), 0);
+    look_at(restored("s"));
+    struct attachment *old = attachment_find(&survivor()->attachments, next + 1);
+    ck_assert_ptr_nonnull(old);
+    g = house_admit(&house);
+    house_call(g, "Attach", "{'name':'s','access':'write'}");
+    ck_assert_uint_gt(LIST_FIRST(&g->connection->attachments)->id, old->id);
+    ck_assert_ptr_eq(attachment_find(&survivor()->attachments, old->id), old);
+    leave();
+    unbuild();
+}
+END_TEST
+
 /* --- Survivors ----------------------------------------------------------- */
 
 static json_t *claim(struct guest *g, const char *held)
@@ -431,4 +457,5 @@ END_TEST
 UNIT_MAIN("recovery_faults", UNIT_TEST(memory), UNIT_TEST(descriptors), UNIT_TEST(system_calls),
           UNIT_TEST(registry), UNIT_TEST(truncated_during_the_recovery),
           UNIT_TEST(more_layouts_than_the_limit), UNIT_TEST(a_removal_without_a_record),
-          UNIT_TEST(ended_in_part), UNIT_TEST(ended_and_dead), UNIT_TEST(claims))
+          UNIT_TEST(ended_in_part), UNIT_TEST(ended_and_dead), UNIT_TEST(many_attachments_before),
+          UNIT_TEST(claims))
