@@ -1,27 +1,56 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/text/bus_error.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/shell/cli.h"
 
+#define STEP_NS    1000000
+#define STEPS_MOST 5000 /* the daemon looks at all segments every half a second */
+
 /* Where the handler goes on; NULL: it ends the program. One thread touches segments. */
 static sigjmp_buf *volatile way_out;
 
+/* Whether the handler waits instead, and for how many more steps. */
+static volatile sig_atomic_t waits, steps_left;
+
 /* A handler can only call functions that are safe in one, so it writes a constant text and exits
  * without cleaning up. To the daemon and to other clients that is a death. */
-static void on_bus_error(int signal)
+static void end_program(const char *text)
 {
-    if (way_out)
-        siglongjmp(*way_out, 1);
-    static const char text[] = "shmviewctl: the segment's memory is gone: a program that has it "
-                               "attached for writing has truncated it; remove the segment\n";
-    (void)signal;
-    if (write(STDERR_FILENO, text, sizeof text - 1) < 0)
+    if (write(STDERR_FILENO, text, strlen(text)) < 0)
         _exit(EXIT_FAILED);
     _exit(EXIT_FAILED);
+}
+
+/* The access is repeated when the handler returns. */
+static void await_repair(void)
+{
+    const struct timespec step = {.tv_nsec = STEP_NS};
+    int before = errno;
+    if (steps_left-- == 0)
+        end_program("shmviewctl: a client has truncated the memory of a segment, and no daemon has "
+                    "restored it\n");
+    nanosleep(&step, NULL);
+    errno = before;
+}
+
+static void on_bus_error(int signal)
+{
+    (void)signal;
+    if (waits) {
+        await_repair();
+        return;
+    }
+    if (way_out)
+        siglongjmp(*way_out, 1);
+    end_program("shmviewctl: the segment's memory is gone: a program that has it attached for "
+                "writing has truncated it; remove the segment\n");
 }
 
 void bus_error_catch(void)
@@ -42,4 +71,12 @@ bool bus_error_guard(void (*f)(void *arg), void *arg)
     }
     way_out = NULL;
     return false;
+}
+
+void bus_error_await(void (*f)(void *arg), void *arg)
+{
+    steps_left = STEPS_MOST;
+    waits = 1;
+    f(arg);
+    waits = 0;
 }

@@ -14,4 +14,10 @@ void bus_error_catch(void);
  * show many segments, which one of them must not end. */
 bool bus_error_guard(void (*f)(void *arg), void *arg);
 
+/* Calls f(arg), which has a mutex of the library while it accesses such memory, and must not be
+ * left there. Repeats the access until the daemon has restored the memory, and ends the program if
+ * that takes more than a few seconds. It may be called within bus_error_guard(). Needs
+ * bus_error_catch(). */
+void bus_error_await(void (*f)(void *arg), void *arg);
+
 #endif

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/shell/suggest.h"
+#include "cli/text/bus_error.h"
 
 const char *const stream_mode_names[] = {"latest", "lossless", NULL};
 
@@ -38,6 +39,15 @@ bool stream_may_be(const struct shmview_description *d)
     return false;
 }
 
+/* Signs the slot of a segment, for bus_error_await(). Otherwise the first call that needs the slot
+ * would sign it. The library writes the slot under a mutex of the whole process, which would stay
+ * locked if bus_error_guard() left it there. */
+static void sign(void *segment)
+{
+    uint64_t version;
+    shmview_read_begin(segment, &version); /* a later call reports the same error */
+}
+
 int stream_open_if(struct context *c, const char *name, struct shmview_stream **ret_stream)
 {
     struct shmview_segment *segment;
@@ -50,6 +60,8 @@ int stream_open_if(struct context *c, const char *name, struct shmview_stream **
     if (!is_stream)
         return 0;
     r = shmview_stream_open(c->connection, name, SHMVIEW_READ, ret_stream);
+    if (r == 0)
+        bus_error_await(sign, shmview_stream_segment(*ret_stream));
     return r == -SHMVIEW_ERR_NO_SLOT
                ? shmview_stream_open(c->connection, name, SHMVIEW_PEEK, ret_stream)
                : r;

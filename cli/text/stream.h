@@ -32,8 +32,9 @@ static inline bool stream_is(struct shmview_segment *segment)
 bool stream_may_be(const struct shmview_description *d);
 
 /* Opens the segment called name (without a stage) if it is a stream, for reading, or with
- * SHMVIEW_PEEK if no slot of its lock is free. *ret_stream is NULL if it is none. The caller owes
- * shmview_stream_close(). Returns 0 or an error of the library. */
+ * SHMVIEW_PEEK if no slot of its lock is free. *ret_stream is NULL if it is none. Signs the slot,
+ * so that later calls may run in bus_error_guard(). The caller owes shmview_stream_close(), and
+ * bus_error_catch() before. Returns 0 or an error of the library. */
 int stream_open_if(struct context *c, const char *name, struct shmview_stream **ret_stream);
 
 /* Opens a stream and takes its newest frame; writers do not wait for what follows it. Fails if

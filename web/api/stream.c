@@ -46,6 +46,7 @@ static int read_facts(struct shmview_connection *connection, const char *name, s
         return r;
     shmview_stream_info_get(stream, &f->info);
     f->sees_readers = shmview_access(shmview_stream_segment(stream)) != SHMVIEW_PEEK;
+    guard_sign(shmview_stream_segment(stream));
     struct query q = {.stream = stream, .facts = f};
     if (!guard_run(query, &q, &r))
         r = FACTS_GONE;

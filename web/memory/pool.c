@@ -9,6 +9,7 @@
 #include <shmview/describe.h>
 
 #include "web/base/bucket.h"
+#include "web/memory/guard.h"
 
 struct pool {
     pthread_mutex_t mutex;
@@ -172,6 +173,7 @@ static int add(struct pool *pool, struct shmview_connection *connection, const c
         free(h);
         return r;
     }
+    guard_sign(h->segment);
     snprintf(h->name, sizeof h->name, "%s", name); /* the library accepts no longer names */
     h->users = 1;
     h->checked_ns = monotonic_ns();
