@@ -4,8 +4,11 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <linux/futex.h>
 
 #define STATUS_LOST 1
 #define STEP_NS     1000000
@@ -17,6 +20,15 @@ static _Thread_local sigjmp_buf *volatile way_out;
 /* The page that this thread waits for, and for how many steps already. */
 static _Thread_local uintptr_t volatile missing;
 static _Thread_local unsigned volatile n_steps;
+
+/* Whether the page can be read. The kernel reads a word of it, and reports an error where an access
+ * would raise the signal. It does not sleep, because the time of the wait is over at once. */
+static bool is_there(uintptr_t page)
+{
+    const struct timespec at_once = {0};
+    return syscall(SYS_futex, page, FUTEX_WAIT_PRIVATE, 0, &at_once, NULL, 0) == 0 ||
+           errno != EFAULT;
+}
 
 /* Calls of the library outside guard_run() read control objects, and cannot be left halfway. So the
  * access is repeated until the daemon has restored the size of the object. */
@@ -33,6 +45,8 @@ static void await_repair(uintptr_t page)
         _exit(STATUS_LOST);
     }
     nanosleep(&step, NULL);
+    if (is_there(page))
+        missing = 0; /* a later truncation begins another wait */
     errno = before;
 }
 

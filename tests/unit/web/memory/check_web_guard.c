@@ -2,6 +2,9 @@
 /* A client truncates the control object of a segment that the page reads. */
 #include <dlfcn.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
 
 #include <microhttpd.h>
 
@@ -14,6 +17,21 @@
 
 static struct backend backend;
 static bool cuts; /* before the next query */
+
+static bool is_hurried;      /* nanosleep() returns at once */
+static int repaired_fd;      /* memory that one of its calls restores */
+static unsigned repair_step; /* after so many; 0: never */
+static volatile unsigned n_steps;
+
+/* Replaces the function of the C library: the handler of the signal sleeps until the repair. */
+int nanosleep(const struct timespec *time, struct timespec *rest)
+{
+    if (!is_hurried)
+        return -clock_nanosleep(CLOCK_MONOTONIC, 0, time, rest);
+    if (++n_steps == repair_step)
+        ck_assert_int_eq(ftruncate(repaired_fd, 1), 0);
+    return 0;
+}
 
 /* Replaces the function of libmicrohttpd: each parameter is the name of the stream. */
 enum MHD_Result MHD_lookup_connection_value_n(struct MHD_Connection *connection,
@@ -106,9 +124,65 @@ START_TEST(the_facts_of_a_stream)
 }
 END_TEST
 
+/* --- Waits --------------------------------------------------------------- */
+
+static void touch(void *byte)
+{
+    ++*(volatile unsigned char *)byte;
+}
+
+/* Maps a byte of a memfd, which is empty. */
+static void *begin_waits(void)
+{
+    repaired_fd = memfd_create("gone", MFD_CLOEXEC);
+    ck_assert_int_ge(repaired_fd, 0);
+    void *byte = mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED, repaired_fd, 0);
+    ck_assert_ptr_ne(byte, MAP_FAILED);
+    guard_init();
+    is_hurried = true;
+    return byte;
+}
+
+static void end_waits(void *byte)
+{
+    munmap(byte, 1);
+    close(repaired_fd);
+}
+
+START_TEST(each_wait_has_a_limit_of_its_own)
+{
+    void *byte = begin_waits();
+    repair_step = 1000;
+    for (unsigned i = 0; i < 20; i++) {
+        ck_assert_int_eq(ftruncate(repaired_fd, 0), 0);
+        n_steps = 0;
+        touch(byte);
+        ck_assert_uint_eq(n_steps, repair_step);
+    }
+    end_waits(byte);
+}
+END_TEST
+
+START_TEST(a_wait_without_a_repair_ends_the_program)
+{
+    void *byte = begin_waits();
+    pid_t pid = fork();
+    if (pid == 0) {
+        touch(byte);
+        _exit(77);
+    }
+    int status = process_wait(pid);
+    ck_assert(WIFEXITED(status));
+    ck_assert_int_eq(WEXITSTATUS(status), 1);
+    end_waits(byte);
+}
+END_TEST
+
 int main(void)
 {
-    const struct suite_test tests[] = {SUITE_TEST(the_first_read_of_a_view),
-                                       SUITE_TEST(the_facts_of_a_stream), SUITE_END};
+    const struct suite_test tests[] = {
+        SUITE_TEST(the_first_read_of_a_view), SUITE_TEST(the_facts_of_a_stream),
+        SUITE_TEST(each_wait_has_a_limit_of_its_own),
+        SUITE_TEST(a_wait_without_a_repair_ends_the_program), SUITE_END};
     return suite_main("web_guard", tests);
 }
