@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from ctypes import POINTER, Structure, byref, c_char_p, c_int, c_int64, c_ssize_t, c_uint32, c_uint64, c_void_p
+from itertools import starmap
 from operator import index
 
 from . import _core, _errors
@@ -162,6 +163,12 @@ def check(result, **facts):
     raise _errors.make(-result, text, facts)
 
 
+def run(results, call, *arguments):
+    """Calls a function of the library, and appends its result to results. Python's handlers of signals that come
+    during the call run after extend(): if one raises, the result is there."""
+    results.extend(starmap(call, [arguments]))
+
+
 # --- Conversions -----------------------------------------------------------
 
 _pointer = ctypes.pythonapi.PyCapsule_GetPointer
@@ -283,6 +290,14 @@ class Handle:
 
     def _end(self):
         self._lock.release()
+
+    def _call(self, call, *arguments):
+        """Calls a function of the library with the handle. Returns its result, or raises its error."""
+        pointer = self._begin()
+        try:
+            return check(call(pointer, *arguments))
+        finally:
+            self._end()
 
     @property
     def closed(self):

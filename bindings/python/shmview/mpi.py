@@ -82,8 +82,13 @@ def open(comm, name, size=None, *, layouts=None, lifetime="attached", timeout=TI
     if connection is None:
         connection = _core._default_connection(True)
     pointer = c_void_p()
-    result = _mpi.check(calls.open(_mpi.handle_of(comm), _mpi.connection_pointer(connection), name.encode(),
-                                   byref(spec), byref(pointer)), name=name)
+    try:
+        result = _mpi.check(calls.open(_mpi.handle_of(comm), _mpi.connection_pointer(connection), name.encode(),
+                                       byref(spec), byref(pointer)), name=name)
+    except BaseException:
+        if pointer:  # an interrupt: the job is given up
+            _core._adopt(calls.segment(pointer), connection).close()
+        raise
     segment = _core._adopt(calls.segment(pointer), connection)
     segment._layouts = names(resolved)
     return Job(pointer.value, comm, segment, result == _mpi.DIED)
@@ -163,15 +168,15 @@ class Job(_mpi.Handle):
             borrowed = [view if view is None else Borrowed(view) for view in views]
         except (TypeError, ValueError, Error) as error:
             refusal, borrowed = error, [None] * len(views)
+        phase, results = None if phase is None else phase.encode(), []
         pointer = self._begin()
         try:
-            result = call(pointer, *borrowed, *arguments, None if phase is None else phase.encode())
-            if result < 0 and -result not in (Invalid.code, ConversionError.code):
-                self._failed = True
+            _mpi.run(results, call, pointer, *borrowed, *arguments, phase)
             if refusal is not None:
                 raise refusal
-            _mpi.check(result, **({"rank": self.failed_rank} if -result == PeerFailed.code else {}))
+            _mpi.check(results[0], **({"rank": self.failed_rank} if -results[0] == PeerFailed.code else {}))
         finally:
+            self._failed = not results or results[0] < 0 and -results[0] not in (Invalid.code, ConversionError.code)
             self._end()
             refusal = None  # its traceback refers to this frame
 
@@ -222,13 +227,12 @@ class Job(_mpi.Handle):
         if not self._pointer:
             return
         kept = c_void_p()
-        pointer = self._begin()
+        pointer, self._pointer = self._begin(), None  # also an interrupted call frees the handle
         try:
             result = calls.close_keeping(pointer, byref(kept))
         finally:
             self._end()
-        self._pointer = None
-        self._let_go(kept.value is None)
+            self._let_go(kept.value is None)
         _mpi.check(result)
 
     def _let_go(self, may_be_written):
@@ -283,13 +287,6 @@ class Link(_mpi.Handle):
         self.comm, self.rank, self.size = comm, comm.Get_rank(), comm.Get_size()
         self._splits = weakref.WeakSet()
 
-    def _call(self, call, *arguments):
-        pointer = self._begin()
-        try:
-            return _mpi.check(call(pointer, *arguments))
-        finally:
-            self._end()
-
     def send(self, view, rank, timeout=TIMEOUT):
         """Sends all elements of a view to a rank. There are no tags: the n-th send to a rank meets the n-th
         receive there. Waits until the view may be used again, for at most timeout seconds (None: as long as
@@ -331,8 +328,11 @@ class Link(_mpi.Handle):
             return
         for each in list(self._splits):
             each.close()
-        self._call(calls.link_close)
-        self._pointer = None
+        pointer, self._pointer = self._begin(), None  # also an interrupted call frees the handle
+        try:
+            calls.link_close(pointer)
+        finally:
+            self._end()
 
     def __exit__(self, kind, error, traceback):
         if kind is None:
@@ -425,13 +425,11 @@ class Split(_mpi.Handle):
     _what = "split"
 
     def __init__(self, link, segment, spec, offset, timeout):
-        self._pointer = None
-        pin = segment.buf
         pointer = c_void_p()
+        super().__init__(pointer)  # if an interrupt comes during the call, the end of this object frees the handle
+        self.link, self.segment, self._pin = link, segment, segment.buf
         link._call(calls.split, byref(spec), _mpi.segment_pointer(segment), offset, _mpi.deadline(timeout), byref(pointer))
-        super().__init__(pointer.value)
         link._splits.add(self)
-        self.link, self.segment, self._pin = link, segment, pin
         self.shape, format = tuple(spec.shape[:spec.ndim]), spec.format.decode()
         self.block = _mpi.made_view(calls.split_view, pointer, segment, format)
         self.whole = _mpi.made_view(calls.split_whole, pointer, segment, format)
@@ -490,8 +488,8 @@ class Split(_mpi.Handle):
         """Ends the split. Not collective. Its views can still be used. Closing it again has no effect."""
         pointer, self._pointer = self._pointer, None
         if pointer:
-            calls.split_free(pointer)
             self.block = self.whole = self._pin = None
+            calls.split_free(pointer)
 
     def __del__(self):
         if getattr(self, "_pointer", None):

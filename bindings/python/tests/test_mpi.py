@@ -153,6 +153,157 @@ def test_stubs_are_types(tmp_path):
         assert done.returncode == 0, done.stdout
 
 
+# Stands for libshmview-mpi. Calls that wait end with a signal if `raises` is set.
+FAKE = """
+#include <signal.h>
+#include <stddef.h>
+int raises, result, n_freed;
+void *made = &result, *kept;
+static int end(void)
+{
+    if (raises)
+        raise(SIGUSR1);
+    return result;
+}
+static int free_handle(void)
+{
+    n_freed++;
+    return end();
+}
+static int make(void **ret)
+{
+    *ret = made;
+    return end();
+}
+#define A void *
+const char *shmview_mpi_error_text(void) { return "fake"; }
+A shmview_mpi_segment(A a) { (void)a; return made; }
+int shmview_mpi_open(A a, A b, A c, A d, A *ret) { (void)a, (void)b, (void)c, (void)d; return make(ret); }
+int shmview_mpi_link_open(A a, A *ret) { (void)a; return make(ret); }
+int shmview_mpi_split(A a, A b, A c, unsigned long d, long e, A *ret)
+{
+    (void)a, (void)b, (void)c, (void)d, (void)e;
+    return make(ret);
+}
+int shmview_mpi_close_keeping(A a, A *ret) { (void)a; *ret = kept; return free_handle(); }
+int shmview_mpi_link_close(A a) { (void)a; return free_handle(); }
+int shmview_mpi_split_free(A a) { (void)a; return free_handle(); }
+"""
+INTERRUPT = """
+import ctypes, gc, os, signal, sys, shmview
+os.environ["SHMVIEW_MPI_LIBRARY"] = sys.argv[1]
+fake = ctypes.CDLL(sys.argv[1])
+raises, result, n_freed = (ctypes.c_int.in_dll(fake, name) for name in ("raises", "result", "n_freed"))
+made, kept = (ctypes.c_void_p.in_dll(fake, name) for name in ("made", "kept"))
+MPI._addressof = lambda thing: ctypes.addressof(ctypes.c_void_p.in_dll(fake, "kept"))
+from shmview import _mpi
+import shmview.mpi
+class Comm:
+    def Get_rank(self): return 0
+    def Get_size(self): return 2
+class Interrupt(BaseException): pass
+def handler(*_):
+    raises.value = result.value = 0
+    raise Interrupt
+signal.signal(signal.SIGUSR1, handler)
+def interrupt(call, *arguments, code=0):
+    raises.value, result.value = 1, -code
+    try: call(*arguments)
+    except Interrupt: pass
+    else: raise AssertionError("no interrupt")
+seg = shmview.create("seg", 64)
+link = shmview.mpi.link(Comm())
+def job(): return shmview.mpi.Job(made.value, Comm(), seg, False)
+"""
+INTERRUPTS = {
+    "close": """
+kept.value = 1
+one = job()
+interrupt(one.close)
+assert one.closed and seg.closed
+one.close()
+assert n_freed.value == 1
+""",
+    "close, and MPI may write": """
+one = job()
+interrupt(one.close, code=shmview.TimedOut.code)
+assert one.closed and not seg.closed
+del one
+gc.collect()
+try: seg.close()
+except shmview.Busy: pass
+else: raise AssertionError("the segment ends")
+""",
+    "collective": """
+one = job()
+interrupt(one.bcast, seg.buf, code=shmview.TimedOut.code)
+assert one._failed and not one._lock.locked()
+one.__exit__(Interrupt, None, None)
+assert one.closed and not seg.closed
+""",
+    "collective that succeeds": """
+one = job()
+interrupt(one.bcast, seg.buf)
+interrupt(one.bcast, seg.buf, code=shmview.Invalid.code)
+assert not one._failed
+one.__exit__(Interrupt, None, None)
+assert one.closed and seg.closed
+""",
+    "link": """
+interrupt(link.close)
+assert link.closed
+link.close()
+assert n_freed.value == 1
+""",
+    "split": """
+interrupt(shmview.mpi.split, link, seg, 4, "i4")
+gc.collect()
+assert n_freed.value == 1
+one = shmview.mpi.Split.__new__(shmview.mpi.Split)
+one._pointer, one._pin = made, seg.buf
+interrupt(one.close)
+one.close()
+assert one.closed and n_freed.value == 2
+seg.close()
+""",
+    "open": """
+connection = shmview.connect()
+library = ctypes.CDLL(next(line.split()[-1] for line in open("/proc/self/maps") if "libshmview.so" in line))
+handle = ctypes.c_void_p(_mpi.connection_pointer(connection))
+assert library.shmview_attach(handle, b"seg", 3, 0, ctypes.byref(made)) == 0
+seg.close()
+shmview.attach("seg").close()
+interrupt(lambda: shmview.mpi.open(Comm(), "seg", 64))
+try: shmview.attach("seg")
+except shmview.NotFound: pass
+else: raise AssertionError("the segment is still attached")
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def fake(tmp_path_factory):
+    """The path of a library that stands for libshmview-mpi."""
+    compiler = shutil.which(os.environ.get("CC", "cc"))
+    if not compiler:
+        pytest.skip("there is no compiler")
+    with open(f"{os.path.dirname(shmview.__file__)}/_mpi.py") as source:
+        table = source.read().partition("_PROTOTYPES = {")[2].partition("\n}\n")[0]
+    names = [line.split('"')[1] for line in table.strip().splitlines()]
+    rest = "".join(f"int shmview_mpi_{name}(void) {{ return end(); }}\n" for name in names
+                   if f"shmview_mpi_{name}(" not in FAKE)
+    folder = tmp_path_factory.mktemp("fake")
+    (folder / "fake.c").write_text(FAKE + rest)
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", f"{folder}/fake.so", f"{folder}/fake.c"], check=True)
+    return f"{folder}/fake.so"
+
+
+@pytest.mark.parametrize("call", INTERRUPTS)
+def test_interrupt(run, fake, call):
+    """An interrupt, which Python raises when a call has returned, loses no handle and no result."""
+    run(stand_in() + INTERRUPT + INTERRUPTS[call], fake)
+
+
 def test_adopt():
     """Only a handle becomes a Segment."""
     connection = shmview.connect()
