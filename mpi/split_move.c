@@ -167,6 +167,8 @@ void split_on_root(const struct split_map *map, int root, struct split_map *ret_
 /* Checks the view of the root. */
 static int check_root_view(const struct shmview_mpi_blocks *split, const struct shmview_view *view)
 {
+    if (!view)
+        return text_fail(-SHMVIEW_ERR_INVALID, "there is no view to gather into");
     bool fits = exchange_format(view) == split->format && view->ndim == split->map.ndim &&
                 view->itemsize == split->inner.itemsize;
     for (uint32_t d = 0; fits && d < view->ndim; d++)

@@ -47,6 +47,8 @@ static void save_write(struct save *save, const void *bytes, size_t n)
 
 static int save_begin(struct save *save, const char *path, uint64_t slab_bytes)
 {
+    if (!path)
+        return text_fail(-SHMVIEW_ERR_INVALID, "there is no path of the file");
     size_t length = strlen(path) + sizeof ".partial";
     save->path = path;
     save->partial = malloc(length);

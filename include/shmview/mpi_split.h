@@ -113,7 +113,8 @@ int shmview_mpi_split_copy(const struct shmview_mpi_blocks *to,
                            const struct shmview_mpi_blocks *from, int64_t deadline_ns);
 
 /* Copies all elements to a view of the whole array on rank root; view is not read on the others. As
- * shmview_mpi_split_copy(), and every rank fails if shape or type of the view are wrong. */
+ * shmview_mpi_split_copy(), and every rank fails if shape or type of the view are wrong, or with
+ * -SHMVIEW_ERR_INVALID if there is no rank root or its view is NULL. */
 int shmview_mpi_split_gather(const struct shmview_mpi_blocks *split, int root,
                              const struct shmview_view *view, int64_t deadline_ns);
 
@@ -123,8 +124,8 @@ int shmview_mpi_split_gather(const struct shmview_mpi_blocks *split, int root,
  * know, is written as raw bytes (V). path is not read on other ranks.
  *
  * Returns 0 on success. Returns -SHMVIEW_ERR_SYSTEM on all ranks if the file cannot be written,
- * after which it is removed; or an error of shmview_mpi_halo(). Writing to the disk is not subject
- * to the deadline. */
+ * after which it is removed; _INVALID if there is no rank root or its path is NULL; or an error of
+ * shmview_mpi_halo(). Writing to the disk is not subject to the deadline. */
 int shmview_mpi_split_save(const struct shmview_mpi_blocks *split, int root, const char *path,
                            int64_t deadline_ns);
 

@@ -225,6 +225,15 @@ static void try_copies(const struct mine *from, size_t at)
     }
 }
 
+/* The root has passed NULL. */
+static void try_nothing(const struct mine *made)
+{
+    REFUSED(shmview_mpi_split_gather(made->split, 3, NULL, soon()), INVALID);
+    CHECK(strcmp(shmview_mpi_error_text(), "rank 3: there is no view to gather into") == 0);
+    REFUSED(shmview_mpi_split_save(made->split, 2, NULL, soon()), INVALID);
+    CHECK(strcmp(shmview_mpi_error_text(), "rank 2: there is no path of the file") == 0);
+}
+
 static void try_errors(void)
 {
     uint64_t n_bytes = 0;
@@ -253,6 +262,7 @@ static void try_errors(void)
     REFUSED(shmview_mpi_split_gather(made.split, 3, &block, soon()), CONVERSION);
     REFUSED(shmview_mpi_split_gather(made.split, 4, &block, soon()), INVALID);
     REFUSED(shmview_mpi_split_global(made.split, (const int64_t[]){0, 3}, (int64_t[2]){0}), BOUNDS);
+    try_nothing(&made);
     mine_deinit(&made);
 }
 
