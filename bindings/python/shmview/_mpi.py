@@ -11,7 +11,7 @@ from itertools import starmap
 from operator import index
 
 from . import _core, _errors
-from ._errors import Busy, Invalid
+from ._errors import Busy, Invalid, NoMemory, PeerFailed, TimedOut
 from ._layouts import _numbers
 
 try:
@@ -268,10 +268,14 @@ def deadline(timeout):
     return FOREVER if timeout is None else time.monotonic_ns() + int(timeout * 1e9)
 
 
+_LEAVE_REQUESTS = (TimedOut.code, PeerFailed.code, NoMemory.code)  # errors of transfers
+
+
 class Handle:
     """A handle of the library: one thread at a time uses it, in the process that has made it."""
 
     _what = ""
+    _pin = None  # a view that keeps the memory of the handle
 
     def __init__(self, pointer):
         self._pointer, self._process, self._lock = pointer, os.getpid(), threading.Lock()
@@ -291,13 +295,17 @@ class Handle:
     def _end(self):
         self._lock.release()
 
-    def _call(self, call, *arguments):
-        """Calls a function of the library with the handle. Returns its result, or raises its error."""
-        pointer = self._begin()
+    def _call(self, call, *arguments, memory=None):
+        """Calls a function of the library with the handle. Returns its result, or raises its error. If MPI may still
+        use the memory of the arguments and of the handle, keeps them until the process ends, and memory too."""
+        pointer, results = self._begin(), []
         try:
-            return check(call(pointer, *arguments))
+            run(results, call, pointer, *arguments)
         finally:
+            if not results or -results[0] in _LEAVE_REQUESTS:
+                leak((arguments, self._pin, memory))
             self._end()
+        return check(results[0])
 
     @property
     def closed(self):

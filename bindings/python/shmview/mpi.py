@@ -293,8 +293,8 @@ class Link(_mpi.Handle):
         necessary). To itself a rank sends with sendrecv().
 
         Raises ConversionError if shape or type differ, after which the link may go on; NotContiguous for
-        suboffsets; Invalid for a wrong rank. After TimedOut, or PeerFailed, MPI may still use the view, and
-        all further calls raise Lost: close the link."""
+        suboffsets; Invalid for a wrong rank. After TimedOut, or PeerFailed, MPI may still use the view, whose
+        memory stays until the process ends, and all further calls raise Lost: close the link."""
         self._call(calls.send, Borrowed(view), index(rank), _mpi.deadline(timeout))
 
     def receive(self, view, rank, timeout=TIMEOUT):
@@ -443,13 +443,17 @@ class Split(_mpi.Handle):
             raise ValueError("the split is closed")
         return self._pointer
 
-    def _call(self, call, *arguments):
-        pointer = self._use()
+    def _begin(self):
+        self._use()
         self.link._begin()
         try:
-            _mpi.check(call(pointer, *arguments))
-        finally:
+            return self._use()  # another thread may have closed it since
+        except ValueError:
             self.link._end()
+            raise
+
+    def _end(self):
+        self.link._end()
 
     def global_index(self, *index):
         """Returns the index in the global array of the element of block that has this index. Raises Bounds."""
@@ -462,14 +466,13 @@ class Split(_mpi.Handle):
 
     def halo(self, timeout=TIMEOUT):
         """Fills the halo of every block from the blocks beside it, corners included. At the end of a dimension
-        that is not periodic the halo stays as it is. Raises TimedOut, PeerFailed, Lost."""
+        that is not periodic the halo stays as it is. Raises TimedOut, PeerFailed, Lost, as Link.send() describes."""
         self._call(calls.halo, _mpi.deadline(timeout))
 
     def copy(self, to, timeout=TIMEOUT):
         """Copies all elements to another Split of the same shape, type and link, with other bytes. Halos are not
         touched. Raises Invalid, ConversionError, TimedOut, PeerFailed, Lost."""
-        pointer = self._use()
-        to._call(calls.split_copy, pointer, _mpi.deadline(timeout))
+        to._call(calls.split_copy, self._use(), _mpi.deadline(timeout), memory=self._pin)
 
     def gather(self, view=None, root=0, timeout=TIMEOUT):
         """Copies all elements to a View of the whole array on rank root; on other ranks it is ignored. Raises as

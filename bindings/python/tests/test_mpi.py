@@ -266,6 +266,16 @@ one.close()
 assert one.closed and n_freed.value == 2
 seg.close()
 """,
+    "send": """
+interrupt(link.send, seg.buf, 1)
+seg.close()
+seg = shmview.create("seg", 64)
+interrupt(link.send, seg.buf, 1, code=shmview.PeerFailed.code)
+gc.collect()
+try: seg.close()
+except shmview.Busy: pass
+else: raise AssertionError("the segment ends")
+""",
     "open": """
 connection = shmview.connect()
 library = ctypes.CDLL(next(line.split()[-1] for line in open("/proc/self/maps") if "libshmview.so" in line))

@@ -6,6 +6,7 @@ import sys
 import tempfile
 
 import numpy
+from mpi4py import MPI
 
 import shmview
 import shmview.mpi
@@ -132,12 +133,45 @@ def check_errors(link, job):
         split.halo()
 
 
+def check_lost():
+    """After a timeout MPI may still use the memory of both splits and of a view, so that it stays."""
+    kept, other, alone = (shmview.create(f"{name}-{me}", 1 << 16) for name in ("kept", "other", "alone"))
+    target = bytearray(8 * 6 * 4)
+    for make in (lambda a, b: a.halo(timeout=0.05), lambda a, b: a.copy(b, timeout=0.05),
+                 lambda a, b: a.gather(shmview.wrap(target, "f4", (8, 6)), timeout=0.05)):
+        link = shmview.mpi.link(comm)
+        a = shmview.mpi.split(link, kept, (8, 6), "f4", halo=1, node=MPI.COMM_SELF)
+        b, last = (shmview.mpi.split(link, segment, (8, 6), "f4", distribution="cyclic", node=MPI.COMM_SELF)
+                   for segment in (other, alone))
+        if me == 0:
+            with raises(shmview.TimedOut):
+                make(a, b)
+            with raises(shmview.Lost):
+                last.halo()
+            link.close()
+        comm.Barrier()
+        for split in (a, b, last):
+            split.close()
+    if me == 0:
+        with raises(shmview.Busy):
+            kept.close()
+        with raises(shmview.Busy):
+            other.close()
+        with raises(BufferError):
+            target.append(0)
+    else:
+        kept.close()
+        other.close()
+    alone.close()
+
+
 def main():
     link = shmview.mpi.link(comm)
     with shmview.mpi.open(comm, "splits", 4 << 20) as job:
         for turn, spec in enumerate(SPLITS):
             check(link, job, spec, turn)
         check_errors(link, job)
+    check_lost()
 
 
 if __name__ == "__main__":

@@ -99,10 +99,16 @@ def check_errors(link, segment):
     # Nobody sends.
     lost = shmview.mpi.link(comm)
     if me == 0:
+        alone, other = shmview.create("alone", 8), shmview.create("other", 8)
         with raises(shmview.TimedOut):
-            lost.receive(view, 1, timeout=0.05)
+            lost.receive(alone.buf, 1, timeout=0.05)
         with raises(shmview.Lost):
-            lost.receive(view, 1)
+            lost.receive(other.buf, 1)
+        lost.close()
+        # MPI may still write to the one view, and has not got the other one.
+        with raises(shmview.Busy):
+            alone.close()
+        other.close()
     comm.Barrier()
     if me == 0:
         # Another thread is in a call.
