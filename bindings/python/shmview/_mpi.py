@@ -11,7 +11,7 @@ from itertools import starmap
 from operator import index
 
 from . import _core, _errors
-from ._errors import Busy, Invalid, NoMemory, PeerFailed, TimedOut
+from ._errors import Busy, Error, Invalid, NoMemory, PeerFailed, TimedOut
 from ._layouts import _numbers
 
 try:
@@ -196,6 +196,14 @@ class Borrowed:
         self._as_parameter_ = _pointer(self._view._description(), b"shmview.view")
 
 
+def attempt(convert, value):
+    """Returns what is made of a value, and the error if that fails: (made, None) or (None, error)."""
+    try:
+        return convert(value), None
+    except (TypeError, ValueError, Error) as error:
+        return None, error
+
+
 def handle_of(thing):
     """The handle of an object of mpi4py."""
     return _HANDLE.from_address(MPI._addressof(thing))
@@ -306,6 +314,17 @@ class Handle:
                 leak((arguments, self._pin, memory))
             self._end()
         return check(results[0])
+
+    def _to_root(self, call, rank, root, convert, target, timeout):
+        """Calls a function to which rank root passes a target. If that cannot be used, passes none, so that all
+        ranks get an error instead of waiting for this one."""
+        made, refusal = attempt(convert, target) if rank == root else (None, None)
+        try:
+            self._call(call, root, made, deadline(timeout))
+        except Error as error:
+            raise refusal or error
+        finally:
+            refusal = None  # its traceback refers to this frame
 
     @property
     def closed(self):

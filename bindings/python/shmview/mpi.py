@@ -163,11 +163,8 @@ class Job(_mpi.Handle):
     def _collective(self, call, views, *arguments, phase):
         """Makes a collective call. If a view cannot be used here, passes none, so that all ranks get an error
         instead of waiting for this one."""
-        refusal, borrowed = None, []
-        try:
-            borrowed = [view if view is None else Borrowed(view) for view in views]
-        except (TypeError, ValueError, Error) as error:
-            refusal, borrowed = error, [None] * len(views)
+        borrowed, refusal = _mpi.attempt(lambda each: [view if view is None else Borrowed(view) for view in each], views)
+        borrowed = borrowed or [None] * len(views)
         phase, results = None if phase is None else phase.encode(), []
         pointer = self._begin()
         try:
@@ -477,15 +474,13 @@ class Split(_mpi.Handle):
     def gather(self, view=None, root=0, timeout=TIMEOUT):
         """Copies all elements to a View of the whole array on rank root; on other ranks it is ignored. Raises as
         copy() does."""
-        borrowed = Borrowed(view) if view is not None and self.link.rank == root else None
-        self._call(calls.split_gather, index(root), borrowed, _mpi.deadline(timeout))
+        self._to_root(calls.split_gather, self.link.rank, index(root), Borrowed, view, timeout)
 
     def save(self, path, root=0, timeout=TIMEOUT):
         """Writes the global array to a file of numpy's format (.npy) on rank root, in pieces of at most 16 MiB or
         one row. An existing file is replaced. path is ignored on other ranks. Raises SystemCallFailed on all ranks
         if the file cannot be written, and as copy() does."""
-        there = os.fsencode(path) if self.link.rank == root else None
-        self._call(calls.split_save, index(root), there, _mpi.deadline(timeout))
+        self._to_root(calls.split_save, self.link.rank, index(root), os.fsencode, path, timeout)
 
     def close(self):
         """Ends the split. Not collective. Its views can still be used. Closing it again has no effect."""

@@ -125,6 +125,15 @@ def check_errors(link, job):
         split.save("/nowhere/split.npy", n_ranks - 1)
     with raises(shmview.ConversionError):
         split.gather(split.block, n_ranks - 1)
+    # A target that cannot be used on the root is an error of all, at once.
+    released = shmview.wrap(numpy.zeros((8, 6), "f4"))
+    released.release()
+    for target, error in (None, TypeError), ([1], TypeError), (released, ValueError):
+        with raises(error if me == 1 else shmview.Invalid):
+            split.gather(target, 1)
+    with raises(TypeError if me == 1 else shmview.Invalid):
+        split.save(None, 1)
+    split.halo()
     with raises(shmview.Busy):
         job.segment.close()
     link.close()
