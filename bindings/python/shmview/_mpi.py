@@ -272,8 +272,17 @@ def made_view(fill, handle, segment, format):
 
 # --- Handles -----------------------------------------------------------------
 
+def nanoseconds(timeout):
+    """Converts a timeout. About a hundred years and more are no limit, because the product must fit into 63 bits."""
+    if timeout is None:
+        return FOREVER
+    if not timeout >= 0:  # or not a number
+        raise ValueError(f"a timeout is a number of seconds, 0 or more, or None: {timeout!r}")
+    return FOREVER if timeout > 3e9 else int(timeout * 1e9)
+
+
 def deadline(timeout):
-    return FOREVER if timeout is None else time.monotonic_ns() + int(timeout * 1e9)
+    return min(time.monotonic_ns() + nanoseconds(timeout), FOREVER)
 
 
 _LEAVE_REQUESTS = (TimedOut.code, PeerFailed.code, NoMemory.code)  # errors of transfers

@@ -78,7 +78,7 @@ def open(comm, name, size=None, *, layouts=None, lifetime="attached", timeout=TI
         raise ValueError("timeout: seconds above 0")
     made = _mpi.layouts(resolved)
     spec = _mpi.Spec(ctypes.sizeof(_mpi.Spec), _LIFETIMES[lifetime], end if size is None else index(size),
-                     _mpi.FOREVER if timeout is None else int(timeout * 1e9), made, len(made))
+                     max(_mpi.nanoseconds(timeout), 1), made, len(made))
     if connection is None:
         connection = _core._default_connection(True)
     pointer = c_void_p()

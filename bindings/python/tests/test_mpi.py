@@ -185,6 +185,8 @@ int shmview_mpi_split(A a, A b, A c, unsigned long d, long e, A *ret)
     (void)a, (void)b, (void)c, (void)d, (void)e;
     return make(ret);
 }
+long deadline;
+int shmview_mpi_send(A a, A b, int c, long d) { (void)a, (void)b, (void)c; deadline = d; return end(); }
 int shmview_mpi_close_keeping(A a, A *ret) { (void)a; *ret = kept; return free_handle(); }
 int shmview_mpi_link_close(A a) { (void)a; return free_handle(); }
 int shmview_mpi_split_free(A a) { (void)a; return free_handle(); }
@@ -312,6 +314,36 @@ def fake(tmp_path_factory):
 def test_interrupt(run, fake, call):
     """An interrupt, which Python raises when a call has returned, loses no handle and no result."""
     run(stand_in() + INTERRUPT + INTERRUPTS[call], fake)
+
+
+TIMEOUTS = """
+import time
+deadline = ctypes.c_long.in_dll(fake, "deadline")
+def sent(timeout):
+    link.send(seg.buf, 1, timeout)
+    return deadline.value
+def opened(timeout):
+    def refuse(comm, connection, name, spec, job):
+        seen.append(spec._obj.timeout_ns)
+        return -shmview.Invalid.code
+    seen, _mpi.calls.open = [], refuse
+    try: shmview.mpi.open(Comm(), "seg", 64, timeout=timeout)
+    except shmview.Invalid: return seen[0]
+for timeout in None, 3.1e9, 9.2e9, 9.3e9, 10**11, 10**400, float("inf"):
+    assert sent(timeout) == opened(timeout) == 2**63 - 1, timeout
+assert 10**17 < sent(3e9) - time.monotonic_ns() <= 3 * 10**18 == opened(3e9)
+assert sent(0) <= time.monotonic_ns() and opened(1.5) == 1500000000 and opened(1e-12) == 1
+for timeout in float("nan"), -1, -1e-9, -float("inf"):
+    for call in sent, opened:
+        try: call(timeout)
+        except ValueError: pass
+        else: raise AssertionError(timeout)
+"""
+
+
+def test_timeouts(run, fake):
+    """Timeouts are those of the other calls of Python, of any length."""
+    run(stand_in() + INTERRUPT + TIMEOUTS, fake)
 
 
 def test_adopt():
