@@ -37,7 +37,7 @@ import weakref
 from operator import index
 
 from . import _core, _mpi
-from ._errors import Busy, ConversionError, Error, Invalid, PeerFailed
+from ._errors import Busy, ConversionError, Invalid, PeerFailed
 from ._layouts import _numbers, collect, names
 from ._mpi import Borrowed, byref, c_int, c_int64, c_uint64, c_void_p, calls, node_comm
 
@@ -323,10 +323,11 @@ class Link(_mpi.Handle):
         """Closes the link and its Splits. Collective, unless it is lost. Closing it again has no effect."""
         if not self._pointer:
             return
-        for each in list(self._splits):
-            each.close()
-        pointer, self._pointer = self._begin(), None  # also an interrupted call frees the handle
+        pointer = self._begin()
         try:
+            for each in list(self._splits):
+                each._free()
+            self._pointer = None  # also an interrupted call frees the handle
             calls.link_close(pointer)
         finally:
             self._end()
@@ -424,6 +425,7 @@ class Split(_mpi.Handle):
     def __init__(self, link, segment, spec, offset, timeout):
         pointer = c_void_p()
         super().__init__(pointer)  # if an interrupt comes during the call, the end of this object frees the handle
+        self._lock = link._lock  # one thread at a time uses the link and its splits
         self.link, self.segment, self._pin = link, segment, segment.buf
         link._call(calls.split, byref(spec), _mpi.segment_pointer(segment), offset, _mpi.deadline(timeout), byref(pointer))
         link._splits.add(self)
@@ -439,18 +441,6 @@ class Split(_mpi.Handle):
         if not self._pointer:
             raise ValueError("the split is closed")
         return self._pointer
-
-    def _begin(self):
-        self._use()
-        self.link._begin()
-        try:
-            return self._use()  # another thread may have closed it since
-        except ValueError:
-            self.link._end()
-            raise
-
-    def _end(self):
-        self.link._end()
 
     def global_index(self, *index):
         """Returns the index in the global array of the element of block that has this index. Raises Bounds."""
@@ -484,6 +474,15 @@ class Split(_mpi.Handle):
 
     def close(self):
         """Ends the split. Not collective. Its views can still be used. Closing it again has no effect."""
+        if not self._pointer:
+            return
+        self._begin()
+        try:
+            self._free()
+        finally:
+            self._end()
+
+    def _free(self):
         pointer, self._pointer = self._pointer, None
         if pointer:
             self.block = self.whole = self._pin = None
@@ -491,4 +490,4 @@ class Split(_mpi.Handle):
 
     def __del__(self):
         if getattr(self, "_pointer", None):
-            self.close()
+            self._free()

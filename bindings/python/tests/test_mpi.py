@@ -157,7 +157,8 @@ def test_stubs_are_types(tmp_path):
 FAKE = """
 #include <signal.h>
 #include <stddef.h>
-int raises, result, n_freed;
+#include <unistd.h>
+int raises, result, n_freed, gate[2];
 void *made = &result, *kept;
 static int end(void)
 {
@@ -185,6 +186,7 @@ int shmview_mpi_split(A a, A b, A c, unsigned long d, long e, A *ret)
     (void)a, (void)b, (void)c, (void)d, (void)e;
     return make(ret);
 }
+int shmview_mpi_halo(A a, long d) { (void)a, (void)d; return (int)read(gate[0], &(char){0}, 1) - 1; }
 long deadline;
 int shmview_mpi_send(A a, A b, int c, long d) { (void)a, (void)b, (void)c; deadline = d; return end(); }
 int shmview_mpi_close_keeping(A a, A *ret) { (void)a; *ret = kept; return free_handle(); }
@@ -216,6 +218,12 @@ def interrupt(call, *arguments, code=0):
 seg = shmview.create("seg", 64)
 link = shmview.mpi.link(Comm())
 def job(): return shmview.mpi.Job(made.value, Comm(), seg, False)
+def bare_split():
+    made_split = shmview.mpi.Split.__new__(shmview.mpi.Split)
+    _mpi.Handle.__init__(made_split, made.value)
+    made_split._lock, made_split.link, made_split._pin = link._lock, link, seg.buf
+    link._splits.add(made_split)
+    return made_split
 """
 INTERRUPTS = {
     "close": """
@@ -261,8 +269,7 @@ assert n_freed.value == 1
 interrupt(shmview.mpi.split, link, seg, 4, "i4")
 gc.collect()
 assert n_freed.value == 1
-one = shmview.mpi.Split.__new__(shmview.mpi.Split)
-one._pointer, one._pin = made, seg.buf
+one = bare_split()
 interrupt(one.close)
 one.close()
 assert one.closed and n_freed.value == 2
@@ -344,6 +351,37 @@ for timeout in float("nan"), -1, -1e-9, -float("inf"):
 def test_timeouts(run, fake):
     """Timeouts are those of the other calls of Python, of any length."""
     run(stand_in() + INTERRUPT + TIMEOUTS, fake)
+
+
+THREADS = """
+import threading, time
+one, other = bare_split(), bare_split()
+gate = (ctypes.c_int * 2).in_dll(fake, "gate")
+gate[0], gate[1] = os.pipe()
+thread = threading.Thread(target=one.halo, daemon=True)
+thread.start()
+while not link._lock.locked():
+    time.sleep(0.001)
+for call in one.close, other.close, link.close, other.halo:
+    try: call()
+    except shmview.Busy: pass
+    else: raise AssertionError(call)
+del call
+assert not n_freed.value
+del other
+gc.collect()
+assert n_freed.value == 1
+os.write(gate[1], b".")
+thread.join()
+one.close()
+link.close()
+assert one.closed and link.closed and n_freed.value == 3
+"""
+
+
+def test_busy(run, fake):
+    """No thread frees a split that another one uses."""
+    run(stand_in() + INTERRUPT + THREADS, fake)
 
 
 def test_adopt():
