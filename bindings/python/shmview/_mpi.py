@@ -240,9 +240,30 @@ def leak(thing):
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
 
 
+def number(kind, value):
+    """A number of C. ctypes would cut off the bits that do not fit."""
+    value = index(value)
+    if kind(value).value != value:
+        raise OverflowError(f"{value} does not fit into {ctypes.sizeof(kind)} bytes")
+    return kind(value)
+
+
+def rank_number(value):
+    """A rank. One that does not fit is as wrong as any: the library refuses it with the other ranks."""
+    return max(-1, min(index(value), 2**31 - 1))
+
+
 def numbers(kind, values):
     """An array of C, or None for None."""
-    return None if values is None else (kind * len(values))(*values)
+    return None if values is None else (kind * len(values))(*(number(kind, value) for value in values))
+
+
+def path_bytes(path):
+    """A path as C has it, which ends at the first zero byte."""
+    path = os.fsencode(path)
+    if b"\0" in path:
+        raise ValueError("a path has no zero bytes")
+    return path
 
 
 def layouts(resolved):

@@ -34,12 +34,11 @@ import threading
 import time
 import warnings
 import weakref
-from operator import index
 
 from . import _core, _mpi
 from ._errors import Busy, ConversionError, Invalid, PeerFailed
 from ._layouts import _numbers, collect, names
-from ._mpi import Borrowed, byref, c_int, c_int64, c_uint64, c_void_p, calls, node_comm
+from ._mpi import Borrowed, byref, c_int, c_int64, c_uint64, c_void_p, calls, node_comm, number, rank_number
 
 from mpi4py import MPI  # after _mpi, which reports that it is missing
 
@@ -77,7 +76,7 @@ def open(comm, name, size=None, *, layouts=None, lifetime="attached", timeout=TI
     if timeout is not None and timeout <= 0:
         raise ValueError("timeout: seconds above 0")
     made = _mpi.layouts(resolved)
-    spec = _mpi.Spec(ctypes.sizeof(_mpi.Spec), _LIFETIMES[lifetime], end if size is None else index(size),
+    spec = _mpi.Spec(ctypes.sizeof(_mpi.Spec), _LIFETIMES[lifetime], end if size is None else number(c_uint64, size),
                      max(_mpi.nanoseconds(timeout), 1), made, len(made))
     if connection is None:
         connection = _core._default_connection(True)
@@ -139,7 +138,7 @@ class Job(_mpi.Handle):
 
     def node_of(self, rank):
         """Returns the number of the node of a rank. Raises IndexError for a wrong rank."""
-        node = self._fact(calls.node, index(rank))
+        node = self._fact(calls.node, rank_number(rank))
         if node < 0:
             raise IndexError(f"the job has no rank {rank}")
         return node
@@ -180,17 +179,17 @@ class Job(_mpi.Handle):
     def bcast(self, view, root=0, phase=None):
         """Copies the elements of view from the node of rank root to all other nodes. All ranks of a node
         pass the same view."""
-        self._collective(calls.bcast, [view], index(root), phase=phase)
+        self._collective(calls.bcast, [view], rank_number(root), phase=phase)
 
     def scatter(self, send, receive, root=0, phase=None):
         """Copies block r of the view send of rank root to the view receive of rank r. send has one block for
         each rank along its first dimension; on other ranks it is ignored and may be None."""
-        self._collective(calls.scatter, [send, receive], index(root), phase=phase)
+        self._collective(calls.scatter, [send, receive], rank_number(root), phase=phase)
 
     def gather(self, send, receive, root=0, phase=None):
         """Copies the view send of rank r to block r of the view receive of rank root. receive has one block
         for each rank along its first dimension; on other ranks it is ignored and may be None."""
-        self._collective(calls.gather, [send, receive], index(root), phase=phase)
+        self._collective(calls.gather, [send, receive], rank_number(root), phase=phase)
 
     def allgather(self, send, receive, phase=None):
         """Copies the view send of rank r to block r of the view receive on every node. All ranks of a node
@@ -209,7 +208,7 @@ class Job(_mpi.Handle):
         op: an operation of MPI, or one of MPI.Op.Create(), which gets contiguous elements.
 
         Raises ConversionError if the operation is not defined for the format."""
-        self._collective(calls.reduce, [send, receive], _mpi.handle_of(op), index(root), phase=phase)
+        self._collective(calls.reduce, [send, receive], _mpi.handle_of(op), rank_number(root), phase=phase)
 
     def allreduce(self, send, receive, op=MPI.SUM, phase=None):
         """Like reduce(), with the result on all nodes."""
@@ -292,16 +291,16 @@ class Link(_mpi.Handle):
         Raises ConversionError if shape or type differ, after which the link may go on; NotContiguous for
         suboffsets; Invalid for a wrong rank. After TimedOut, or PeerFailed, MPI may still use the view, whose
         memory stays until the process ends, and all further calls raise Lost: close the link."""
-        self._call(calls.send, Borrowed(view), index(rank), _mpi.deadline(timeout))
+        self._call(calls.send, Borrowed(view), rank_number(rank), _mpi.deadline(timeout))
 
     def receive(self, view, rank, timeout=TIMEOUT):
         """Receives all elements of a view from a rank, as send() describes. Raises ReadOnly too."""
-        self._call(calls.receive, Borrowed(view), index(rank), _mpi.deadline(timeout))
+        self._call(calls.receive, Borrowed(view), rank_number(rank), _mpi.deadline(timeout))
 
     def sendrecv(self, send, to, receive, source, timeout=TIMEOUT):
         """Sends the view send to rank `to`, and receives the view receive from rank source, both at once. If
         both ranks are the caller's own, it copies. The views must not overlap. Raises as send() does."""
-        self._call(calls.sendrecv, Borrowed(send), index(to), Borrowed(receive), index(source), _mpi.deadline(timeout))
+        self._call(calls.sendrecv, Borrowed(send), rank_number(to), Borrowed(receive), rank_number(source), _mpi.deadline(timeout))
 
     def carry(self, way):
         """Chooses how elements with gaps travel in the transfers of this rank from now on: 'measured' (the
@@ -406,7 +405,7 @@ def split(link, segment, shape, format, *, offset=0, halo=None, periodic=False, 
     Raises Invalid, FormatError, Overflow, Bounds for a segment that is too small, ConversionError if the ranks
     differ, TimedOut, PeerFailed, Lost."""
     spec = _mpi.split_spec(shape, format, halo, periodic, distribution, block, grid, node)
-    return Split(link, segment.segment if isinstance(segment, Job) else segment, spec, index(offset), timeout)
+    return Split(link, segment.segment if isinstance(segment, Job) else segment, spec, number(c_uint64, offset), timeout)
 
 
 class Split(_mpi.Handle):
@@ -464,13 +463,13 @@ class Split(_mpi.Handle):
     def gather(self, view=None, root=0, timeout=TIMEOUT):
         """Copies all elements to a View of the whole array on rank root; on other ranks it is ignored. Raises as
         copy() does."""
-        self._to_root(calls.split_gather, self.link.rank, index(root), Borrowed, view, timeout)
+        self._to_root(calls.split_gather, self.link.rank, rank_number(root), Borrowed, view, timeout)
 
     def save(self, path, root=0, timeout=TIMEOUT):
         """Writes the global array to a file of numpy's format (.npy) on rank root, in pieces of at most 16 MiB or
         one row. An existing file is replaced. path is ignored on other ranks. Raises SystemCallFailed on all ranks
         if the file cannot be written, and as copy() does."""
-        self._to_root(calls.split_save, self.link.rank, index(root), os.fsencode, path, timeout)
+        self._to_root(calls.split_save, self.link.rank, rank_number(root), _mpi.path_bytes, path, timeout)
 
     def close(self):
         """Ends the split. Not collective. Its views can still be used. Closing it again has no effect."""

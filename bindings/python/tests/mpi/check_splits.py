@@ -115,6 +115,10 @@ def check_errors(link, job):
         shmview.mpi.split(link, job, 8, "f4", halo=(1, 1))
     with raises(shmview.Invalid):
         shmview.mpi.split(link, job, 8, "f4", grid=n_ranks + 1)
+    with raises(OverflowError, text="does not fit into 4 bytes"):
+        shmview.mpi.split(link, job, 8, "f4", grid=2**32)
+    with raises(OverflowError, text="-4 does not fit"):
+        shmview.mpi.split(link, job, 8, "f4", offset=-4)
     with raises(shmview.ConversionError):
         shmview.mpi.split_bytes(link, 8 + (me == 1), "f4")
     with raises(shmview.Bounds):
@@ -131,8 +135,12 @@ def check_errors(link, job):
     for target, error in (None, TypeError), ([1], TypeError), (released, ValueError):
         with raises(error if me == 1 else shmview.Invalid):
             split.gather(target, 1)
-    with raises(TypeError if me == 1 else shmview.Invalid):
-        split.save(None, 1)
+    for path, error in (None, TypeError), ("a\0b", ValueError):
+        with raises(error if me == 1 else shmview.Invalid):
+            split.save(path, 1)
+    for root in 2**32, -2**32:
+        with raises(shmview.Invalid):
+            split.gather(split.block, root)
     split.halo()
     with raises(shmview.Busy):
         job.segment.close()

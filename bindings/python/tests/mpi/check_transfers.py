@@ -77,8 +77,9 @@ def check_datatypes(link, segment):
 
 def check_errors(link, segment):
     view = region(segment, 2 * me, "f4", (8,))
-    with raises(shmview.Invalid, text="rank"):
-        link.send(view, n_ranks)
+    for rank in n_ranks, 2**32, -2**32:
+        with raises(shmview.Invalid, text="rank"):
+            link.send(view, rank)
     with raises(TypeError, text="a View of shmview, not list"):
         link.send([1], 0)
     with raises(ValueError):
