@@ -227,59 +227,6 @@ def test_downloads_that_are_under_way_have_a_limit(web, ctl):
     slow[1].close()
 
 
-def test_a_stream(web, ctl):
-    ctl("stream", "create", "frames", "a=f4[16]", "--slots", "4", "--mode", "latest")
-    server = web().enter()
-    got = server.json("/api/stream?name=frames")
-    assert [slot["state"] for slot in got["slots"]] == ["free"] * 4
-    assert got["readers"] == [] and got["stages"] == [{"published": 0, "ended": False}]
-    ctl("create", "other", 4096)
-    server.error("/api/stream?name=other")
-    server.error("/api/stream?name=none", status=404)
-    server.error("/api/stream")
-
-
-def test_the_parties_of_a_stream(web, ctl, party):
-    ctl("stream", "create", "frames", "a=f4[16]", "--slots", "4", "--stages", "2", "--mode", "lossless")
-    server, writer, reader = web().enter(), party(), party()
-    reader.do("s = shmview.open_stream('frames')")
-    writer.do("s = shmview.open_stream('frames', 'write')")
-    reader.begin("f = s.take(timeout=60)")
-    await_(lambda: server.json("/api/stream?name=frames")["readers"], what="the reader")
-    for _ in range(2):
-        writer.do("s.loan().publish()")
-    reader.end()
-    got = server.json("/api/stream?name=frames")
-    assert (got["mode"], got["sees_readers"]) == ("lossless", True)
-    assert [stage["published"] for stage in got["stages"]] == [2, 0]
-    one, = got["readers"]
-    assert (one["pid"], one["stage"], one["held"], one["lag"], one["missed"], one["has_left"]) == (reader.pid, 0, 1, 1, 0, False)
-    assert sorted(slot["state"] for slot in got["slots"]) == ["free", "free", "held", "published"]
-    reader.do("f.release()")
-
-
-TAKE_ALL_SLOTS = """
-every = []
-try:
-    while True:
-        every.append(shmview.attach('frames', access='read'))
-except shmview.NoSlot:
-    pass
-"""
-
-
-def test_a_stream_whose_slots_are_taken(web, ctl, party):
-    """The page and show still look at it, but do not see its readers."""
-    ctl("stream", "create", "frames", "a=f4[16]", "--slots", "4", "--mode", "latest")
-    server, one = web().enter(), party()
-    one.do(TAKE_ALL_SLOTS)
-    got = server.json("/api/stream?name=frames")
-    assert got["sees_readers"] is False and [slot["state"] for slot in got["slots"]] == ["free"] * 4
-    assert "its readers are not seen: all slots of its lock are taken" in ctl("show", "frames").out
-    one.do("[each.close() for each in every]")
-    assert server.json("/api/stream?name=frames")["sees_readers"] is True
-
-
 def test_numbers_out_of_range_are_named(web, seg):
     server = web().enter()
     for path, name, values in (("image", "low", "nan inf x"), ("image", "high", "-inf 1x"), ("image", "rows", "0 -1 1e3 99999999"),

@@ -12,14 +12,19 @@
 #define SLICE_BYTES  200
 #define MOST_PARTIES 8
 
+static int gone(struct look *look)
+{
+    look->is_gone = true;
+    snprintf(look->error, sizeof look->error, "the memory is gone: a client has truncated it");
+    return -SHMVIEW_ERR_LOST;
+}
+
 int look_guard(struct look *look, int (*f)(void *arg), void *arg)
 {
     int r;
     if (guard_run(f, arg, &r))
         return r;
-    look->is_gone = true;
-    snprintf(look->error, sizeof look->error, "the memory is gone: a client has truncated it");
-    return -SHMVIEW_ERR_LOST;
+    return gone(look);
 }
 
 /* --- Opening ------------------------------------------------------------- */
@@ -107,12 +112,73 @@ static int select_field(struct look *look, const char *field)
     return r;
 }
 
-/* Reads words of the control object, which a client can truncate like the data. */
+/* Reads words of the segment, which a client can truncate. */
 static int read_words(void *arg)
 {
     struct look *look = arg;
+    look->is_stream = newest_is_stream(look->held->segment);
     look->is_stale = shmview_view_is_stale(&look->view) != 0;
     look->change = shmview_change(look->held->segment);
+    return 0;
+}
+
+/* Makes the view that of a frame. */
+struct framing {
+    struct look *look;
+    const char *view;
+    bool is_intact;
+};
+
+static int view_frame(void *arg)
+{
+    struct framing *f = arg;
+    int r = shmview_frame_view(&f->look->frame, f->view, &f->look->view);
+    f->is_intact = shmview_frame_is_intact(&f->look->frame) != 0;
+    return r;
+}
+
+/* Opens the view of the newest frame of a stream. Its length is read, so that this is repeated if
+ * the frame is overwritten at that moment. */
+static int open_frame(struct look *look, struct shmview_connection *connection, const char *view)
+{
+    struct framing f = {.look = look, .view = view};
+    struct held *held = look->held;
+    int r = 0;
+    for (int i = 0; i < LOOK_TRIES && !f.is_intact; i++) {
+        r = newest_take(&held->newest, connection, held->name, held->id, &look->frame);
+        if (r == NEWEST_GONE)
+            return gone(look);
+        if (r == NEWEST_OTHER) {
+            look->is_gone = true;
+            snprintf(look->error, sizeof look->error, "another segment has got the name");
+            return -SHMVIEW_ERR_LOST;
+        }
+        if (r == -SHMVIEW_ERR_TIMED_OUT) {
+            snprintf(look->error, sizeof look->error, "stream '%.128s' has no frame", held->name);
+            return -SHMVIEW_ERR_NOT_FOUND;
+        }
+        r = r ? r : look_guard(look, view_frame, &f);
+        if (look->is_gone || !look->frame.stream)
+            return r;
+    }
+    return r;
+}
+
+/* Looks whether the segment is a stream, and then opens its frame, or refuses. */
+static int open_stream(struct look *look, struct shmview_connection *connection,
+                       const struct look_at *at, int access)
+{
+    int r = look_guard(look, read_words, look);
+    if (r || !look->is_stream)
+        return r;
+    if (access == SHMVIEW_WRITE) {
+        snprintf(look->error, sizeof look->error,
+                 "'%.128s' is a stream, and its readers must not see half of a change",
+                 look->held->name);
+        return -SHMVIEW_ERR_READ_ONLY;
+    }
+    if (at->layout && at->view && strcmp(at->layout, STREAM_LAYOUT) == 0)
+        return open_frame(look, connection, at->view);
     return 0;
 }
 
@@ -144,9 +210,9 @@ int look_open(struct backend *backend, struct shmview_connection *connection,
             r = shmview_view_cast(segment, format, 0, size - size % parsed.itemsize, &ret->view);
         }
     }
+    r = r ? r : open_stream(ret, connection, at, access);
     r = r ? r : select_field(ret, at->field);
-    r = r ? r : look_slice(&ret->view, at->slice, ret->error, sizeof ret->error);
-    return r ? r : look_guard(ret, read_words, ret);
+    return r ? r : look_slice(&ret->view, at->slice, ret->error, sizeof ret->error);
 }
 
 void look_close(struct look *look)
@@ -231,7 +297,8 @@ static bool read_locked(struct look *look, int (*copy)(void *arg), void *arg, in
 
 /* An optimistic read. */
 struct attempt {
-    struct shmview_segment *segment;
+    struct shmview_segment *segment; /* or a frame of a stream */
+    const struct shmview_frame *frame;
     int (*copy)(void *arg);
     void *arg;
     int begun; /* result of shmview_read_begin() */
@@ -250,10 +317,34 @@ static int attempt(void *arg)
     return r;
 }
 
+/* A read of a stream, of which no lock keeps the writers away. */
+static int attempt_frame(void *arg)
+{
+    struct attempt *a = arg;
+    int r = a->copy(a->arg);
+    a->is_valid = shmview_frame_is_intact(a->frame) != 0;
+    return r;
+}
+
+static int read_stream(struct look *look, int (*copy)(void *arg), void *arg)
+{
+    struct attempt a = {.frame = &look->frame, .copy = copy, .arg = arg};
+    if (!look->frame.stream) {
+        worsen(look, LOOK_UNCHECKED);
+        return look_guard(look, copy, arg);
+    }
+    int r = look_guard(look, attempt_frame, &a);
+    if (r == 0 && !a.is_valid)
+        worsen(look, LOOK_TORN);
+    return r;
+}
+
 int look_read(struct look *look, int (*copy)(void *arg), void *arg)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
     int r;
+    if (look->is_stream)
+        return read_stream(look, copy, arg);
     if (look->takes_lock && look->held->access != SHMVIEW_PEEK && read_locked(look, copy, arg, &r))
         return r;
     bool is_patient = look->n_failed < LOOK_FAILED;

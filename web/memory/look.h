@@ -3,7 +3,11 @@
  *
  * An optimistic read takes no lock. If a writer comes in between, it is repeated, and in the end
  * reported as torn: the bytes are of different moments. A read under the shared lock waits at most
- * LOOK_WAIT_NS, and delays a writer by one read. Neither hides an owner who died inside. */
+ * LOOK_WAIT_NS, and delays a writer by one read. Neither hides an owner who died inside.
+ *
+ * The writers of a stream take no lock. A view of its layout is that of the newest frame, which is
+ * torn if it is overwritten during the read. Nothing can be stored in a stream, because its readers
+ * must not see half of a change. */
 #ifndef WEB_LOOK_H
 #define WEB_LOOK_H
 
@@ -29,7 +33,7 @@ struct look_at {
 /* How the last read went. The worst of several reads is kept. */
 enum look_state {
     LOOK_CLEAN = 0,     /* no writer was inside */
-    LOOK_UNCHECKED = 1, /* the segment has no lock, or no slot for us */
+    LOOK_UNCHECKED = 1, /* no lock, no slot for us, or bytes of a stream outside its layout */
     LOOK_TORN = 2,      /* a writer came in between */
     LOOK_WRITING = 3,   /* a writer is inside */
     LOOK_HALF = 4,      /* an owner has died inside: the bytes may be half written */
@@ -40,7 +44,8 @@ struct look {
     struct backend *backend;
     struct held *held;
     struct shmview_view view;
-    bool takes_lock, is_stale, is_gone;
+    struct shmview_frame frame; /* of a stream, to which the view belongs; else zeroes */
+    bool takes_lock, is_stale, is_gone, is_stream;
     uint32_t change; /* the counter of changes when it was opened */
     enum look_state state;
     unsigned n_failed; /* optimistic reads that a writer has disturbed */

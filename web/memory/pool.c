@@ -46,6 +46,7 @@ static void detach_all(struct held *h)
 {
     while (h) {
         struct held *next = h->next;
+        newest_deinit(&h->newest);
         shmview_detach(h->segment);
         free(h);
         h = next;
@@ -174,6 +175,7 @@ static int add(struct pool *pool, struct shmview_connection *connection, const c
         return r;
     }
     guard_sign(h->segment);
+    newest_init(&h->newest);
     snprintf(h->name, sizeof h->name, "%s", name); /* the library accepts no longer names */
     h->users = 1;
     h->checked_ns = monotonic_ns();

@@ -11,6 +11,7 @@
 #include <shmview/shmview.h>
 
 #include "web/base/base.h"
+#include "web/memory/newest.h"
 
 #define POOL_IDLE_NS  INT64_C(3000000000)
 #define POOL_CHECK_NS INT64_C(500000000) /* between two looks whether the name is another's now */
@@ -19,12 +20,13 @@
 
 struct pool;
 
-/* A segment of the pool; its members are read only. */
+/* A segment of the pool; its members are read only, but for those of newest_take(). */
 struct held {
     char name[129];
     int64_t id;
     int access; /* enum shmview_access: WRITE if it was taken for a change, else READ, or PEEK */
     struct shmview_segment *segment;
+    struct newest newest; /* if it is a stream */
     /* --- of the pool --- */
     unsigned users;
     bool is_gone; /* detach it when nobody uses it */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client truncates the control object of a segment that the page reads. */
+/* A client truncates an object of a segment that the page reads. */
 #include <dlfcn.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,7 +16,7 @@
 #include "web/memory/look.h"
 
 static struct backend backend;
-static bool cuts; /* before the next query */
+static bool cuts; /* before the next query, or before a frame is taken */
 
 static bool is_hurried;      /* nanosleep() returns at once */
 static int repaired_fd;      /* memory that one of its calls restores */
@@ -56,6 +56,17 @@ int shmview_stream_query(struct shmview_stream *stream, struct shmview_stream_st
     return real(stream, status, slots, n_slots, readers, n_readers);
 }
 
+/* Likewise. */
+int shmview_stream_take_latest(struct shmview_stream *stream, int64_t deadline_ns,
+                               struct shmview_frame *frame)
+{
+    __typeof__(shmview_stream_take_latest) *real;
+    *(void **)&real = dlsym(RTLD_NEXT, "shmview_stream_take_latest");
+    if (cuts)
+        gone_cut();
+    return real(stream, deadline_ns, frame);
+}
+
 /* Likewise: the page closes the stream right after the query, and then waits for the repair. */
 int shmview_stream_close(struct shmview_stream *stream)
 {
@@ -81,9 +92,12 @@ static void end(void)
     gone_end();
 }
 
-static int copy_nothing(void *arg)
+/* Uses the slot of the handle, as a read of a segment that is no stream does. */
+static int begin_read(void *arg)
 {
-    (void)arg;
+    const struct look *look = arg;
+    uint64_t version;
+    shmview_read_begin(look->held->segment, &version);
     return 0;
 }
 
@@ -94,13 +108,35 @@ START_TEST(the_first_read_of_a_view)
     begin();
     OK(look_open(&backend, gone_connection, &at, SHMVIEW_READ, &look));
     gone_cut();
-    ck_assert_int_eq(look_read(&look, copy_nothing, NULL), -SHMVIEW_ERR_LOST);
+    ck_assert_int_eq(look_read(&look, begin_read, &look), -SHMVIEW_ERR_LOST);
     ck_assert(look.is_gone);
     gone_mend();
     gone_assert_library_works();
     look_close(&look);
     OK(look_open(&backend, gone_connection, &at, SHMVIEW_READ, &look));
-    OK(look_read(&look, copy_nothing, NULL));
+    OK(look_read(&look, begin_read, &look));
+    look_close(&look);
+    end();
+}
+END_TEST
+
+START_TEST(the_newest_frame_of_a_stream)
+{
+    const struct look_at at = {.segment = GONE_NAME, .layout = "frame", .view = "image"};
+    struct look look;
+    begin();
+    snprintf(gone_path, sizeof gone_path, "/dev/shm/shmview.%s/" GONE_NAME, gone_daemon.instance);
+    cuts = true;
+    ck_assert_int_eq(look_open(&backend, gone_connection, &at, SHMVIEW_READ, &look),
+                     -SHMVIEW_ERR_LOST);
+    ck_assert(look.is_gone);
+    gone_mend();
+    look_close(&look);
+    gone_assert_library_works();
+    cuts = false;
+    /* the page attaches it again, and sees zeroes, which are no stream */
+    OK(look_open(&backend, gone_connection, &at, SHMVIEW_READ, &look));
+    ck_assert(!look.is_stream);
     look_close(&look);
     end();
 }
@@ -180,9 +216,11 @@ END_TEST
 
 int main(void)
 {
-    const struct suite_test tests[] = {
-        SUITE_TEST(the_first_read_of_a_view), SUITE_TEST(the_facts_of_a_stream),
-        SUITE_TEST(each_wait_has_a_limit_of_its_own),
-        SUITE_TEST(a_wait_without_a_repair_ends_the_program), SUITE_END};
+    const struct suite_test tests[] = {SUITE_TEST(the_first_read_of_a_view),
+                                       SUITE_TEST(the_newest_frame_of_a_stream),
+                                       SUITE_TEST(the_facts_of_a_stream),
+                                       SUITE_TEST(each_wait_has_a_limit_of_its_own),
+                                       SUITE_TEST(a_wait_without_a_repair_ends_the_program),
+                                       SUITE_END};
     return suite_main("web_guard", tests);
 }
