@@ -188,6 +188,22 @@ def test_a_histogram(web, seg):
     assert (got["nan"], got["infinite"], got["max"]) == (1, 1, "inf")
 
 
+def test_integers_that_no_double_holds_are_rounded(web, ctl, party):
+    ctl("create", "t", 4096, "--layout", "l: a=i8[10] m=u8[5,2]@80 b=>i8[10]@160")
+    one = party()
+    one.do("s = shmview.attach('t')")
+    one.do(f"s.view('a', 'l')[3] = {-2**53 - 1}; s.view('m', 'l')[4, 1] = {2**64 - 1}; s.view('b', 'l')[3] = {2**53 + 1}")
+    server = web().enter()
+    for view, least, greatest in ("a", -2**53, 0), ("m&slice=:,1", 0, 2**64), ("b", 0, 2**53):
+        at = f"segment=t&layout=l&view={view}"
+        assert doubles(server.picture(f"/api/line?{at}&columns=1")[1]) == [least, greatest]
+        got = server.json(f"/api/histogram?{at}")
+        assert sum(got["counts"]) == got["n"] and got["counts"][0] and got["counts"][-1]
+    for columns in 1, 2:
+        head, _ = server.picture(f"/api/image?segment=t&layout=l&view=m&columns={columns}")
+        assert (head["min"], head["max"]) == (0, 2**64 / (3 - columns))
+
+
 def test_a_download(web, seg):
     numpy = pytest.importorskip("numpy")
     seg.do("v = s.view('m', 'l')")
