@@ -115,6 +115,12 @@ void api_segment(const struct request *q, struct reply *reply)
         api_fail(reply, r);
         return;
     }
+    if (s->n_segments == 0) {
+        reply_error(reply, 404, "segment '%s' was removed during this request", d->name);
+        shmview_stats_free(s);
+        shmview_description_free(d);
+        return;
+    }
     struct text *t = &reply->body;
     text_print(t, "{\"id\":%" PRId64 ",\"name\":", d->id);
     text_json(t, d->name);
@@ -126,8 +132,7 @@ void api_segment(const struct request *q, struct reply *reply)
                ",\"group\":%" PRId64 ",\"mode\":%" PRId64,
                d->size, d->has_lock, d->lifetime, d->backing, d->owner, d->group, d->mode);
     put_layouts(t, d);
-    if (s->n_segments)
-        put_stats(t, s->segments[0]);
+    put_stats(t, s->segments[0]);
     text_put(t, "}\n");
     shmview_stats_free(s);
     shmview_description_free(d);
