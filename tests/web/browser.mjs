@@ -364,6 +364,29 @@ b.lock(timeout=600)`]);
     await page.close();
   },
 
+  async "an answer that breaks off ends no updates"() {
+    for (const [hash, path] of [["#/segment?name=data", "/api/segment?"], [VIEW, "/api/line?"]]) {
+      const page = await open(hash);
+      await expectText(page, "#connection", "connected");
+      await page.evaluate((path) => {
+        const real = window.fetch;
+        let isBroken = false;
+        window.wholeAnswers = 0; // after the broken one
+        window.fetch = async (address, options) => {
+          const response = await real(address, options);
+          if (!address.startsWith(path)) return response;
+          window.wholeAnswers += Number(isBroken);
+          if (isBroken) return response;
+          isBroken = true;
+          return new Response(new ReadableStream({ pull: (body) => body.error(new TypeError("network error")) }));
+        };
+      }, path);
+      await page.waitForFunction(() => window.wholeAnswers > 1);
+      await expectText(page, "#connection", "connected");
+      await page.close();
+    }
+  },
+
   async "a page whose modules do not come can be loaded again"() {
     const page = await open("#/");
     await expectText(page, "tbody", "data");

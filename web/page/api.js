@@ -47,13 +47,17 @@ export function url(path, parameters = {}) {
   return text ? `${path}?${text}` : path;
 }
 
+function unanswered() {
+  return new ApiError(0, "the page's server does not answer");
+}
+
 async function request(address, options) {
   let response;
   try {
     response = await fetch(address, options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new ApiError(0, "the page's server does not answer");
+    throw unanswered();
   }
   if (response.ok) {
     report("good", "connected");
@@ -70,8 +74,11 @@ async function noted(address, options, read) {
   try {
     return await read(await request(address, options));
   } catch (error) {
-    if (error instanceof ApiError) note(error);
-    throw error;
+    if (error.name === "AbortError") throw error;
+    // The connection can end inside the body, for which browsers have errors of several kinds.
+    const failure = error instanceof ApiError ? error : unanswered();
+    note(failure);
+    throw failure;
   }
 }
 
