@@ -204,6 +204,14 @@ def test_integers_that_no_double_holds_are_rounded(web, ctl, party):
         assert (head["min"], head["max"]) == (0, 2**64 / (3 - columns))
 
 
+def test_a_histogram_of_a_narrow_range(web, seg):
+    seg.do("s.view('m', 'l')[0, :2] = [0, 1e-308]")
+    got = web().enter().json(f"/api/histogram?{AT}m&slice=0,:2")
+    assert (got["counts"][0], got["counts"][-1], sum(got["counts"])) == (1, 1, 2)
+    seg.do("s.view('m', 'l')[0, :2] = [-1.7e308, 1.7e308]")
+    assert web().enter().json(f"/api/histogram?{AT}m&slice=0,:3")["counts"][32] == 1
+
+
 def test_a_download(web, seg):
     numpy = pytest.importorskip("numpy")
     seg.do("v = s.view('m', 'l')")

@@ -25,13 +25,14 @@ static int summarize(void *arg)
  * edge to the last bin. */
 static void count(struct figures *f, const double *values, size_t n)
 {
-    double factor = f->high > f->low ? FIGURES_BINS / (f->high - f->low) : 0;
+    double width = f->high - f->low; /* figures_read() has cut the bounds, so that it is finite */
     for (size_t i = 0; i < n; i++) {
         if (!isfinite(values[i])) {
             f->n_infinite += isinf(values[i]) ? 1 : 0;
             continue;
         }
-        double bin = (values[i] - f->low) * factor;
+        /* 64 / width would be infinite for a very small width */
+        double bin = width > 0 ? (values[i] - f->low) / width * FIGURES_BINS : 0;
         if (bin >= 0 && bin <= FIGURES_BINS)
             f->counts[bin >= FIGURES_BINS ? FIGURES_BINS - 1 : (size_t)bin]++;
     }
