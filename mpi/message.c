@@ -131,10 +131,17 @@ static int begin_whole(struct shmview_mpi_link *link, struct message *m, bool pa
     return result < 0 ? result : post(link, m, 0, layout->data, 1, type);
 }
 
+static int receive_greeting(struct shmview_mpi_link *link, struct message *m)
+{
+    return text_check(MPI_Irecv(&m->theirs, sizeof m->theirs, MPI_BYTE, m->end->rank,
+                                greeting_tag(m), m->end->send ? link->back : link->forward,
+                                &m->requests[1]),
+                      "a greeting");
+}
+
 static int begin_greeting(struct shmview_mpi_link *link, struct message *m)
 {
     const struct layout *layout = &m->end->layout;
-    int rank = m->end->rank, tag = greeting_tag(m);
     m->step = MESSAGE_GREETS;
     m->mine = (struct message_greeting){
         .number = m->number,
@@ -144,14 +151,11 @@ static int begin_greeting(struct shmview_mpi_link *link, struct message *m)
         .fits_datatype = layout_is_contiguous(layout) || layout_fits_datatype(layout),
         .shape = m->end->shape,
     };
-    int result = text_check(MPI_Isend(&m->mine, sizeof m->mine, MPI_BYTE, rank, tag,
-                                      m->end->send ? link->forward : link->back, &m->requests[0]),
-                            "a greeting");
-    if (result == 0)
-        result = text_check(MPI_Irecv(&m->theirs, sizeof m->theirs, MPI_BYTE, rank, tag,
-                                      m->end->send ? link->back : link->forward, &m->requests[1]),
-                            "a greeting");
-    return result;
+    int result =
+        text_check(MPI_Isend(&m->mine, sizeof m->mine, MPI_BYTE, m->end->rank, greeting_tag(m),
+                             m->end->send ? link->forward : link->back, &m->requests[0]),
+                   "a greeting");
+    return result < 0 ? result : receive_greeting(link, m);
 }
 
 void message_begin(struct shmview_mpi_link *link, const struct exchange_end *end,
@@ -181,6 +185,12 @@ void message_resume(const struct exchange_end *end, uint32_t number, MPI_Request
 /* After both greetings. */
 static int end_greeting(struct shmview_mpi_link *link, struct message *m)
 {
+    /* A receiver that got a short message in place of a long one has left its greeting unread. */
+    if (m->end->send && (int32_t)(m->theirs.number - m->number) < 0)
+        return receive_greeting(link, m);
+    if (m->theirs.number != m->number)
+        return text_fail(-SHMVIEW_ERR_CONVERSION, "message %u %s rank %d: there it is message %u",
+                         m->number, m->end->send ? "to" : "from", m->end->rank, m->theirs.number);
     if (memcmp(&m->theirs.shape, &m->mine.shape, sizeof m->mine.shape) != 0 ||
         m->theirs.n_bytes != m->mine.n_bytes)
         return mismatch(m, &m->theirs.shape);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ranks: 2. More messages between two ranks at once than the tag of a message can number, and
- * messages whose data a probe finds before their greeting is done. */
+/* ranks: 2. More messages between two ranks than the tag of a message can number, at once or after
+ * a mismatch, and messages whose data a probe finds before their greeting is done. */
 #include <mpi.h>
 #include <shmview/element.h>
 #include <shmview/mpi.h>
@@ -10,6 +10,7 @@
 #include "support_ranks.h"
 #include "support_views.h"
 
+#define N_NUMBERS  256 /* in the tags of a link that has no more than MPI guarantees */
 #define N_MESSAGES 300
 
 static const int64_t n_elements = 33000; /* of 2 bytes: they need a greeting */
@@ -31,6 +32,20 @@ int MPI_Iprobe(int rank, int tag, MPI_Comm comm, int *is_there, MPI_Status *stat
     int result = PMPI_Iprobe(rank, tag, comm, is_there, status);
     n_to_find -= *is_there;
     return result;
+}
+
+int MPI_Comm_get_attr(MPI_Comm comm, int key, void *value, int *has_it)
+{
+    static int few = 32767;
+    int result = PMPI_Comm_get_attr(comm, key, value, has_it);
+    if (key == MPI_TAG_UB && *has_it)
+        *(int **)value = &few;
+    return result;
+}
+
+static int64_t soon(void)
+{
+    return shmview_deadline(60000000000);
 }
 
 static void fill(const struct made_view *made, int number)
@@ -58,7 +73,7 @@ static void check_many(struct shmview_mpi_link *link, enum strides strides)
             fill(&made[i], 1000 * ranks_me() + i / 2);
         OK(exchange_end_of_view(link, &made[i].view, other, sends, &ends[i]));
     }
-    OK(exchange_run(link, ends, 2 * N_MESSAGES, shmview_deadline(60000000000)));
+    OK(exchange_run(link, ends, 2 * N_MESSAGES, soon()));
     for (int i = 1; i < 2 * N_MESSAGES; i += 2)
         is_full(&made[i], 1000 * other + i / 2);
     for (int i = 0; i < 2 * N_MESSAGES; i++)
@@ -74,14 +89,69 @@ static void check_late_greeting(struct shmview_mpi_link *link, enum strides stri
     n_to_find = ranks_me() == 1 ? 3 : 0;
     if (ranks_me() == 0) {
         fill(&made, 7);
-        OK(shmview_mpi_send(link, &made.view, 1, shmview_deadline(60000000000)));
+        OK(shmview_mpi_send(link, &made.view, 1, soon()));
     } else {
-        OK(shmview_mpi_receive(link, &made.view, 0, shmview_deadline(60000000000)));
+        OK(shmview_mpi_receive(link, &made.view, 0, soon()));
         is_full(&made, 7);
         CHECK(n_to_find <= 0);
     }
     is_late = false;
     made_view_deinit(&made);
+}
+
+/* Rank 0 sends n elements to rank 1, or rank 1 receives them. Returns the result of its own call.
+ */
+static int transfer(struct shmview_mpi_link *link, int64_t n, enum strides strides,
+                    int64_t deadline_ns)
+{
+    struct made_view made;
+    const bool sends = ranks_me() == 0;
+    made_view_init(&made, "i", 1, &n, strides);
+    for (int32_t i = 0; i < n && sends; i++)
+        SHMVIEW_AT1(int32_t, &made.view, i) = i + 1;
+    int result = sends ? shmview_mpi_send(link, &made.view, 1, deadline_ns)
+                       : shmview_mpi_receive(link, &made.view, 0, deadline_ns);
+    for (int32_t i = 0; i < n && result == 0; i++)
+        CHECK(SHMVIEW_AT1(int32_t, &made.view, i) == i + 1);
+    made_view_deinit(&made);
+    return result;
+}
+
+static void transfer_short_ones(struct shmview_mpi_link *link, int n)
+{
+    for (int i = 0; i < n; i++)
+        OK(transfer(link, 10, STRIDES_C, soon()));
+}
+
+/* A receiver greets for a long message, but gets a short one. Its greeting is not that of a later
+ * message with its tag, which both sides carry in another way. */
+static void check_old_greeting(struct shmview_mpi_link *link)
+{
+    if (ranks_me() == 0)
+        OK(transfer(link, 10, STRIDES_C, soon()));
+    else
+        REFUSED(transfer(link, 100000, STRIDES_STEPPED, soon()), CONVERSION);
+    ranks_barrier(); /* the sender is not so far ahead that the receiver mistakes its messages */
+    transfer_short_ones(link, N_NUMBERS - 1);
+    OK(transfer(link, 100000, STRIDES_C, soon()));
+}
+
+/* The greeting of a later message is there when the receiver waits for one of its tag. */
+static void check_early_greeting(void)
+{
+    struct shmview_mpi_link *link;
+    OK(shmview_mpi_link_open(MPI_COMM_WORLD, &link));
+    if (ranks_me() == 0) {
+        transfer_short_ones(link, N_NUMBERS);
+        REFUSED(transfer(link, 100000, STRIDES_C, shmview_deadline(100000000)), TIMED_OUT);
+    }
+    ranks_barrier();
+    if (ranks_me() == 1) {
+        REFUSED(transfer(link, 100000, STRIDES_C, soon()), CONVERSION);
+        /* The link is lost on both sides, so that nobody waits for the other to close it. */
+        REFUSED(transfer(link, 100000, STRIDES_C, shmview_deadline(0)), TIMED_OUT);
+    }
+    OK(shmview_mpi_link_close(link));
 }
 
 int main(int argc, char **argv)
@@ -95,6 +165,8 @@ int main(int argc, char **argv)
     OK(shmview_mpi_link_carry(link, SHMVIEW_MPI_PACKED));
     check_late_greeting(link, STRIDES_STEPPED);
     check_many(link, STRIDES_STEPPED);
+    check_old_greeting(link);
     OK(shmview_mpi_link_close(link));
+    check_early_greeting();
     return ranks_end();
 }
