@@ -127,7 +127,7 @@ static bool has_turn(struct shmview_mpi_link *link, const struct message *m)
         line->turn = link->n_turns;
         line->oldest = m->number;
     }
-    return m->number - line->oldest < MESSAGE_NUMBERS;
+    return m->number - line->oldest < link->n_numbers;
 }
 
 /* After a turn in which nothing has happened. Returns false after the deadline. */

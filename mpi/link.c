@@ -44,6 +44,21 @@ static int copy_comm(MPI_Comm comm, MPI_Comm *ret_comm)
     return result;
 }
 
+/* Divides tags. The numbers of messages get 8 to 16 bits, and a hash gets 6 to 14. */
+static void divide_tags(struct shmview_mpi_link *link)
+{
+    int *largest_tag = NULL, has_it = 0, n_bits = 14;
+    uint32_t largest = 32767; /* which every MPI permits */
+    MPI_Comm_get_attr(link->forward, MPI_TAG_UB, &largest_tag, &has_it);
+    if (has_it && largest_tag && *largest_tag > 32767)
+        largest = (uint32_t)*largest_tag;
+    while (n_bits < 30 && (2u << (n_bits + 1)) - 1 <= largest)
+        n_bits++;
+    int n_number_bits = 8 + (n_bits - 14) / 2;
+    link->n_numbers = 1u << n_number_bits;
+    link->n_hash_bits = n_bits - n_number_bits;
+}
+
 static int fill_link(MPI_Comm comm, struct shmview_mpi_link *link)
 {
     int result = copy_comm(comm, &link->forward);
@@ -53,12 +68,7 @@ static int fill_link(MPI_Comm comm, struct shmview_mpi_link *link)
         return result;
     MPI_Comm_rank(link->forward, &link->me);
     MPI_Comm_size(link->forward, &link->n);
-    int *largest_tag = NULL, has_it = 0, largest = 32767;
-    MPI_Comm_get_attr(link->forward, MPI_TAG_UB, &largest_tag, &has_it);
-    if (has_it && largest_tag)
-        largest = *largest_tag;
-    while (link->n_hash_bits < 22 && largest >> (link->n_hash_bits + 9))
-        link->n_hash_bits++;
+    divide_tags(link);
     link->sent = calloc((size_t)link->n, sizeof *link->sent);
     link->received = calloc((size_t)link->n, sizeof *link->received);
     int has_memory = link->sent && link->received, all_have = 0;

@@ -26,7 +26,10 @@ struct shmview_mpi_link {
     MPI_Comm forward; /* from the sender of a message to its receiver */
     MPI_Comm back;
     int me, n;
-    int n_hash_bits;                   /* of a tag, so that it is at most MPI_TAG_UB */
+    /* So many messages of one rank to another have different tags, and so many bits of a tag are a
+     * hash of shape and type. Tags are at most MPI_TAG_UB. */
+    uint32_t n_numbers; /* a power of 2 */
+    int n_hash_bits;
     struct link_line *sent, *received; /* to and from each rank */
     uint64_t n_turns;                  /* of exchange_run() */
     struct choice choice;

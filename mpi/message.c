@@ -11,24 +11,24 @@
 /* Pieces of a message that is contiguous on both sides, because counts are ints. */
 #define DIRECT_BYTES ((uint64_t)1 << 30)
 
-/* A tag has a bit for its kind, 8 bits of the number, and a hash or 0. */
-#define NUMBER_BITS 8
-#define IS_DATA     1
-_Static_assert(MESSAGE_NUMBERS == 1 << NUMBER_BITS, "messages that tags tell apart");
+/* A tag has a bit for its kind, bits of the number (link.h), and a hash or 0. */
+#define IS_DATA 1
 
-static int tag_of(uint32_t number, uint64_t hash, int kind, int n_hash_bits)
+static int tag_of(const struct shmview_mpi_link *link, uint32_t number, uint64_t hash, int kind)
 {
-    uint64_t low = hash & (((uint64_t)1 << n_hash_bits) - 1);
-    return (int)(low << (NUMBER_BITS + 1) | (number % MESSAGE_NUMBERS) << 1 | (unsigned)kind);
+    uint32_t low = (uint32_t)hash & ((1u << link->n_hash_bits) - 1);
+    return (int)((low * link->n_numbers + number % link->n_numbers) << 1 | (unsigned)kind);
 }
 
 int message_data_tag(const struct shmview_mpi_link *link, const struct exchange_shape *shape,
                      uint32_t number)
 {
-    uint64_t hash = shape->format ^ shape->itemsize * 0x9e3779b97f4a7c15u;
+    uint64_t hash = shape->itemsize * 0x9e3779b97f4a7c15u;
     for (uint32_t d = 0; d < shape->ndim; d++)
         hash = ((hash ^ hash >> 29) + (uint64_t)shape->shape[d] + 1) * 0xbf58476d1ce4e5b9u;
-    return tag_of(number, hash ^ hash >> 32, IS_DATA, link->n_hash_bits);
+    /* The format comes last, so that two types of numbers that have one size and one shape have
+     * different hashes, unless there are fewer than 9 bits. */
+    return tag_of(link, number, hash ^ hash >> 32 ^ shape->format, IS_DATA);
 }
 
 static int data_tag(const struct shmview_mpi_link *link, const struct message *m)
@@ -36,9 +36,9 @@ static int data_tag(const struct shmview_mpi_link *link, const struct message *m
     return message_data_tag(link, &m->end->shape, m->number);
 }
 
-static int greeting_tag(const struct message *m)
+static int greeting_tag(const struct shmview_mpi_link *link, const struct message *m)
 {
-    return tag_of(m->number, 0, 0, 1);
+    return tag_of(link, m->number, 0, 0);
 }
 
 static void finish(struct shmview_mpi_link *link, struct message *m, int result)
@@ -134,7 +134,7 @@ static int begin_whole(struct shmview_mpi_link *link, struct message *m, bool pa
 static int receive_greeting(struct shmview_mpi_link *link, struct message *m)
 {
     return text_check(MPI_Irecv(&m->theirs, sizeof m->theirs, MPI_BYTE, m->end->rank,
-                                greeting_tag(m), m->end->send ? link->back : link->forward,
+                                greeting_tag(link, m), m->end->send ? link->back : link->forward,
                                 &m->requests[1]),
                       "a greeting");
 }
@@ -151,10 +151,10 @@ static int begin_greeting(struct shmview_mpi_link *link, struct message *m)
         .fits_datatype = layout_is_contiguous(layout) || layout_fits_datatype(layout),
         .shape = m->end->shape,
     };
-    int result =
-        text_check(MPI_Isend(&m->mine, sizeof m->mine, MPI_BYTE, m->end->rank, greeting_tag(m),
-                             m->end->send ? link->forward : link->back, &m->requests[0]),
-                   "a greeting");
+    int result = text_check(MPI_Isend(&m->mine, sizeof m->mine, MPI_BYTE, m->end->rank,
+                                      greeting_tag(link, m),
+                                      m->end->send ? link->forward : link->back, &m->requests[0]),
+                            "a greeting");
     return result < 0 ? result : receive_greeting(link, m);
 }
 
@@ -331,7 +331,7 @@ void message_abandon(struct shmview_mpi_link *link, struct message *m)
  * that the sender fails as well. */
 static int refuse_long(struct shmview_mpi_link *link, struct message *m)
 {
-    int rank = m->end->rank, tag = greeting_tag(m);
+    int rank = m->end->rank, tag = greeting_tag(link, m);
     int result = text_check(MPI_Recv(&m->theirs, sizeof m->theirs, MPI_BYTE, rank, tag,
                                      link->forward, MPI_STATUS_IGNORE),
                             "a greeting");
@@ -372,9 +372,9 @@ void message_probe(struct shmview_mpi_link *link, struct message *m)
     if (result == 0) {
         /* The bytes of this message may be there before the receive of its greeting is done. */
         bool is_own = status.MPI_TAG == data_tag(link, m) ||
-                      (m->step == MESSAGE_GREETS && status.MPI_TAG == greeting_tag(m));
-        unsigned number = ((unsigned)status.MPI_TAG >> 1) % MESSAGE_NUMBERS;
-        if (!is_there || is_done || is_own || number != m->number % MESSAGE_NUMBERS)
+                      (m->step == MESSAGE_GREETS && status.MPI_TAG == greeting_tag(link, m));
+        unsigned number = ((unsigned)status.MPI_TAG >> 1) % link->n_numbers;
+        if (!is_there || is_done || is_own || number != m->number % link->n_numbers)
             return;
         result = (status.MPI_TAG & 1) == IS_DATA ? refuse_short(link, m, status.MPI_TAG)
                                                  : refuse_long(link, m);

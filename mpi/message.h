@@ -6,9 +6,6 @@
 #include "exchange.h"
 #include "link.h"
 
-/* So many messages of one rank to another have different tags. */
-#define MESSAGE_NUMBERS 256
-
 enum message_step {
     MESSAGE_GREETS, /* requests: my greeting, theirs */
     MESSAGE_WHOLE,  /* requests[0] has all bytes */

@@ -86,7 +86,13 @@ int shmview_mpi_type(struct shmview_mpi_link *link, const struct shmview_view *v
  * remains usable. Return _CONTIGUOUS for a view with suboffsets, _READ_ONLY to receive into a
  * read-only view, or _INVALID for a wrong rank. After _TIMED_OUT, or _PEER if MPI fails, MPI may
  * still use the view, and all further calls return _LOST: close the link. Return _NO_MEMORY. The
- * text names the rank. */
+ * text names the rank.
+ *
+ * A difference is certain to be found where both views have more than 64 KiB. A shorter message is
+ * known by its tag alone, which has a hash of shape and type (14 bits) and the end of its number
+ * (16 bits; MPIs whose MPI_TAG_UB is below 2^31 - 1 leave fewer, at least 6 and 8). A receive takes
+ * another message in which all these bits are alike. Its number is another one only if the sender
+ * is at least 65536 messages ahead (256, with 8 bits). */
 int shmview_mpi_send(struct shmview_mpi_link *link, const struct shmview_view *view, int rank,
                      int64_t deadline_ns);
 int shmview_mpi_receive(struct shmview_mpi_link *link, const struct shmview_view *view, int rank,

@@ -15,6 +15,7 @@
 
 static const int64_t n_elements = 33000; /* of 2 bytes: they need a greeting */
 static uint32_t seed;
+static bool has_few_tags = true;
 static bool is_late;  /* no request ends before probes have found messages */
 static int n_to_find; /* by probes, until requests end */
 
@@ -38,7 +39,7 @@ int MPI_Comm_get_attr(MPI_Comm comm, int key, void *value, int *has_it)
 {
     static int few = 32767;
     int result = PMPI_Comm_get_attr(comm, key, value, has_it);
-    if (key == MPI_TAG_UB && *has_it)
+    if (key == MPI_TAG_UB && *has_it && has_few_tags)
         *(int **)value = &few;
     return result;
 }
@@ -154,6 +155,27 @@ static void check_early_greeting(void)
     OK(shmview_mpi_link_close(link));
 }
 
+/* All messages are there when the receiver waits for the first one. A later one has the shape that
+ * it waits for. */
+static void check_early_shape(void)
+{
+    struct shmview_mpi_link *link;
+    has_few_tags = false;
+    OK(shmview_mpi_link_open(MPI_COMM_WORLD, &link));
+    if (ranks_me() == 0) {
+        transfer_short_ones(link, N_NUMBERS);
+        OK(transfer(link, 11, STRIDES_C, soon()));
+    }
+    ranks_barrier();
+    if (ranks_me() == 1) {
+        REFUSED(transfer(link, 11, STRIDES_C, soon()), CONVERSION);
+        transfer_short_ones(link, N_NUMBERS - 1);
+        OK(transfer(link, 11, STRIDES_C, soon()));
+    }
+    OK(shmview_mpi_link_close(link));
+    has_few_tags = true;
+}
+
 int main(int argc, char **argv)
 {
     struct shmview_mpi_link *link;
@@ -168,5 +190,6 @@ int main(int argc, char **argv)
     check_old_greeting(link);
     OK(shmview_mpi_link_close(link));
     check_early_greeting();
+    check_early_shape();
     return ranks_end();
 }
