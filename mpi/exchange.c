@@ -109,8 +109,9 @@ static void out_of_time(struct shmview_mpi_link *link, struct message *messages,
             continue;
         const struct exchange_end *end = messages[i].end;
         messages[i].result =
-            text_fail(-SHMVIEW_ERR_TIMED_OUT, "rank %d has not %s message %u by the deadline",
-                      end->rank, end->send ? "received" : "sent", messages[i].number);
+            text_fail(-SHMVIEW_ERR_TIMED_OUT, "rank %d has not %s message %u by the deadline%s",
+                      end->rank, end->send ? "received" : "sent", messages[i].number,
+                      messages[i].step == MESSAGE_REFUSES ? ", but begun another one" : "");
         message_abandon(link, &messages[i]);
     }
 }

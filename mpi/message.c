@@ -235,11 +235,53 @@ static int post_pieces(struct shmview_mpi_link *link, struct message *m)
     return 0;
 }
 
-static int test(struct message *m, int slot, int *ret_is_done)
+static int test(struct message *m, int slot, int *ret_is_done, MPI_Status *ret_status)
 {
     *ret_is_done = 0;
-    return text_check(MPI_Test(&m->requests[slot], ret_is_done, MPI_STATUS_IGNORE),
+    return text_check(MPI_Test(&m->requests[slot], ret_is_done, ret_status),
                       m->end->send ? "a send" : "a receive");
+}
+
+/* Begins to receive the message in place of this one. If it is a long one, its greeting is
+ * answered, so that the sender fails as well. */
+static int begin_refusal(struct shmview_mpi_link *link, struct message *m)
+{
+    const bool is_long = (m->found_tag & 1) != IS_DATA;
+    const struct message_greeting answer = {
+        .number = m->number, .n_bytes = m->end->layout.n_bytes, .shape = m->end->shape};
+    _Static_assert(sizeof answer <= EXCHANGE_PIECE_BYTES, "a greeting fits into a piece");
+    m->step = MESSAGE_REFUSES;
+    for (int i = 0; i < (is_long ? 2 : 1); i++) {
+        if (!m->pieces[i])
+            m->pieces[i] = link_take_piece(link);
+        if (!m->pieces[i])
+            return text_fail(-SHMVIEW_ERR_NO_MEMORY, "no memory for a message");
+    }
+    int result = text_check(MPI_Irecv(m->pieces[0], (int)EXCHANGE_PIECE_BYTES, MPI_BYTE,
+                                      m->end->rank, m->found_tag, link->forward, &m->requests[0]),
+                            "a receive");
+    if (result < 0 || !is_long)
+        return result;
+    memcpy(m->pieces[1], &answer, sizeof answer);
+    return text_check(MPI_Isend(m->pieces[1], sizeof answer, MPI_BYTE, m->end->rank, m->found_tag,
+                                link->back, &m->requests[1]),
+                      "a greeting");
+}
+
+/* After the receive of a refused message. */
+static int end_refusal(struct message *m)
+{
+    if ((m->found_tag & 1) == IS_DATA)
+        return mismatch(m, NULL);
+    memcpy(&m->theirs, m->pieces[0], sizeof m->theirs);
+    return mismatch(m, &m->theirs.shape);
+}
+
+/* Whether MPI has cancelled the receive of a message in whose place there is another one. */
+static bool is_cancelled(const struct message *m, const MPI_Status *status)
+{
+    int flag = 0;
+    return m->is_displaced && MPI_Test_cancelled(status, &flag) == MPI_SUCCESS && flag;
 }
 
 static int go_on_pieces(struct shmview_mpi_link *link, struct message *m, bool *ret_moved)
@@ -247,7 +289,7 @@ static int go_on_pieces(struct shmview_mpi_link *link, struct message *m, bool *
     int result = post_pieces(link, m);
     while (result == 0 && m->n_finished < m->n_posted) {
         int slot = (int)(m->n_finished & 1), is_done;
-        result = test(m, slot, &is_done);
+        result = test(m, slot, &is_done, MPI_STATUS_IGNORE);
         if (result < 0 || !is_done)
             return result;
         *ret_moved = true;
@@ -265,21 +307,26 @@ static int go_on_pieces(struct shmview_mpi_link *link, struct message *m, bool *
 static int go_on(struct shmview_mpi_link *link, struct message *m, bool *ret_moved)
 {
     int is_done = 0, result = 0;
+    MPI_Status status;
     switch (m->step) {
     case MESSAGE_GREETS:
-        result = test(m, 0, &is_done);
+    case MESSAGE_REFUSES:
+        result = test(m, 0, &is_done, MPI_STATUS_IGNORE);
         if (result == 0 && is_done)
-            result = test(m, 1, &is_done);
-        if (result == 0 && is_done) {
-            *ret_moved = true;
-            result = end_greeting(link, m);
-        }
-        return result;
-    case MESSAGE_WHOLE:
-        result = test(m, 0, &is_done);
+            result = test(m, 1, &is_done, &status);
         if (result < 0 || !is_done)
             return result;
         *ret_moved = true;
+        if (m->step == MESSAGE_REFUSES)
+            return end_refusal(m);
+        return is_cancelled(m, &status) ? begin_refusal(link, m) : end_greeting(link, m);
+    case MESSAGE_WHOLE:
+        result = test(m, 0, &is_done, &status);
+        if (result < 0 || !is_done)
+            return result;
+        *ret_moved = true;
+        if (is_cancelled(m, &status))
+            return begin_refusal(link, m);
         if (!m->end->send && m->pieces[0])
             layout_unpack(&m->end->layout, &m->cursor, m->pieces[0],
                           (size_t)m->end->layout.n_bytes);
@@ -313,7 +360,9 @@ void message_abandon(struct shmview_mpi_link *link, struct message *m)
     for (int i = 0; i < 2; i++) {
         if (m->requests[i] == MPI_REQUEST_NULL)
             continue;
-        bool is_receive = m->step == MESSAGE_GREETS ? i == 1 : !m->end->send;
+        bool is_receive = m->step == MESSAGE_GREETS    ? i == 1
+                          : m->step == MESSAGE_REFUSES ? i == 0
+                                                       : !m->end->send;
         int is_done = 0;
         if (is_receive)
             MPI_Cancel(&m->requests[i]);
@@ -327,60 +376,32 @@ void message_abandon(struct shmview_mpi_link *link, struct message *m)
     finish(link, m, m->result);
 }
 
-/* Receives the greeting of a long message in whose place this side has a short one, and answers, so
- * that the sender fails as well. */
-static int refuse_long(struct shmview_mpi_link *link, struct message *m)
-{
-    int rank = m->end->rank, tag = greeting_tag(link, m);
-    int result = text_check(MPI_Recv(&m->theirs, sizeof m->theirs, MPI_BYTE, rank, tag,
-                                     link->forward, MPI_STATUS_IGNORE),
-                            "a greeting");
-    m->mine = (struct message_greeting){
-        .number = m->number, .n_bytes = m->end->layout.n_bytes, .shape = m->end->shape};
-    if (result == 0)
-        result = text_check(MPI_Send(&m->mine, sizeof m->mine, MPI_BYTE, rank, tag, link->back),
-                            "a greeting");
-    return result < 0 ? result : mismatch(m, &m->theirs.shape);
-}
-
-/* Receives a short message that is another one than this side waits for. */
-static int refuse_short(struct shmview_mpi_link *link, struct message *m, int tag)
-{
-    unsigned char *piece = link_take_piece(link);
-    if (!piece)
-        return text_fail(-SHMVIEW_ERR_NO_MEMORY, "no memory for a message");
-    int result = text_check(MPI_Recv(piece, (int)EXCHANGE_PIECE_BYTES, MPI_BYTE, m->end->rank, tag,
-                                     link->forward, MPI_STATUS_IGNORE),
-                            "a receive");
-    link_give_piece(link, piece);
-    return result < 0 ? result : mismatch(m, NULL);
-}
-
 void message_probe(struct shmview_mpi_link *link, struct message *m)
 {
     bool waits = m->step == MESSAGE_WHOLE ? m->end->layout.n_bytes <= EXCHANGE_PIECE_BYTES
                                           : m->step == MESSAGE_GREETS;
-    if (m->end->send || !waits)
+    if (m->end->send || !waits || m->is_displaced)
         return;
-    int is_there = 0, is_done = 0;
+    int is_there = 0;
     MPI_Status status = {0};
     int result = text_check(
         MPI_Iprobe(m->end->rank, MPI_ANY_TAG, link->forward, &is_there, &status), "a probe");
-    /* The probe may have brought what was awaited, and even what follows it. */
-    if (result == 0)
-        result = test(m, m->step == MESSAGE_GREETS, &is_done);
     if (result == 0) {
         /* The bytes of this message may be there before the receive of its greeting is done. */
         bool is_own = status.MPI_TAG == data_tag(link, m) ||
                       (m->step == MESSAGE_GREETS && status.MPI_TAG == greeting_tag(link, m));
         unsigned number = ((unsigned)status.MPI_TAG >> 1) % link->n_numbers;
-        if (!is_there || is_done || is_own || number != m->number % link->n_numbers)
+        if (!is_there || is_own || number != m->number % link->n_numbers)
             return;
-        result = (status.MPI_TAG & 1) == IS_DATA ? refuse_short(link, m, status.MPI_TAG)
-                                                 : refuse_long(link, m);
+        /* It may still be a later message whose tag has the same bits of its number: MPI does not
+         * cancel a receive for which it has a message, even if it has not reported its end yet. */
+        m->is_displaced = true;
+        m->found_tag = status.MPI_TAG;
+        result = text_check(MPI_Cancel(&m->requests[m->step == MESSAGE_GREETS]), "a probe");
     }
-    if (result != -SHMVIEW_ERR_CONVERSION)
+    if (result < 0) {
         link->is_broken = true;
-    message_abandon(link, m);
-    m->result = result;
+        message_abandon(link, m);
+        m->result = result;
+    }
 }

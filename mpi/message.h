@@ -10,6 +10,9 @@ enum message_step {
     MESSAGE_GREETS, /* requests: my greeting, theirs */
     MESSAGE_WHOLE,  /* requests[0] has all bytes */
     MESSAGE_PIECES, /* requests by turns */
+    /* requests: the message in place of this one, and my greeting if that message is a long one.
+     * Both are in pieces. */
+    MESSAGE_REFUSES,
     MESSAGE_DONE,
 };
 
@@ -27,6 +30,8 @@ struct message {
     uint32_t number; /* of those between these ranks in this direction */
     enum message_step step;
     MPI_Request requests[2];
+    bool is_displaced; /* a probe has found a message in place of this one, with this tag */
+    int found_tag;
     struct message_greeting mine, theirs;
     struct layout_cursor cursor;
     unsigned char *pieces[2];
@@ -51,7 +56,7 @@ void message_begin(struct shmview_mpi_link *link, const struct exchange_end *end
 bool message_go_on(struct shmview_mpi_link *link, struct message *message);
 
 /* For a message that waits for long: finds out whether the other side has sent another one in its
- * place, and ends both then. */
+ * place, so that message_go_on() ends both. */
 void message_probe(struct shmview_mpi_link *link, struct message *message);
 
 /* Ends a message that is not done. What MPI does not end now keeps its buffers. */

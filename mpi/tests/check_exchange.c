@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ranks: 2. More messages between two ranks than the tag of a message can number, at once or after
- * a mismatch, and messages whose data a probe finds before their greeting is done. */
+ * a mismatch, and requests that end late. */
+#include <limits.h>
 #include <mpi.h>
 #include <shmview/element.h>
 #include <shmview/mpi.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "mpi/exchange.h"
 #include "support_ranks.h"
@@ -19,11 +21,19 @@ static bool has_few_tags = true;
 static bool is_late;  /* no request ends before probes have found messages */
 static int n_to_find; /* by probes, until requests end */
 
+/* A request that does not end before a probe has found n_to_find messages, and not in the next
+ * n_more tests. It is the one of the n_until_held-th call. */
+static MPI_Request *held;
+static int n_until_held, n_more;
+static int n_freed; /* requests that had not ended */
+
 /* Finds an end of a request now and then only, so that messages overtake each other. */
 int MPI_Test(MPI_Request *request, int *is_done, MPI_Status *status)
 {
     seed = seed * 1103515245 + 12345;
     *is_done = 0;
+    if (request == held && (n_to_find > 0 || n_more-- > 0))
+        return MPI_SUCCESS;
     bool finds = is_late ? n_to_find <= 0 : seed >> 29 == 0;
     return finds ? PMPI_Test(request, is_done, status) : MPI_SUCCESS;
 }
@@ -47,6 +57,45 @@ int MPI_Comm_get_attr(MPI_Comm comm, int key, void *value, int *has_it)
 static int64_t soon(void)
 {
     return shmview_deadline(60000000000);
+}
+
+static void may_hold(MPI_Request *request)
+{
+    if (n_until_held > 0 && --n_until_held == 0)
+        held = request;
+}
+
+int MPI_Isend(const void *bytes, int n, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
+              MPI_Request *request)
+{
+    may_hold(request);
+    return PMPI_Isend(bytes, n, type, rank, tag, comm, request);
+}
+
+int MPI_Irecv(void *bytes, int n, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
+              MPI_Request *request)
+{
+    may_hold(request);
+    return PMPI_Irecv(bytes, n, type, rank, tag, comm, request);
+}
+
+int MPI_Request_free(MPI_Request *request)
+{
+    n_freed++;
+    return PMPI_Request_free(request);
+}
+
+static void hold(int n_calls, int n_tests)
+{
+    n_to_find = 1;
+    n_more = n_tests;
+    n_until_held = n_calls;
+}
+
+static void hold_none(void)
+{
+    n_to_find = 0;
+    held = NULL;
 }
 
 static void fill(const struct made_view *made, int number)
@@ -176,6 +225,67 @@ static void check_early_shape(void)
     has_few_tags = true;
 }
 
+/* A receive that MPI has matched, but not ended, does not take a later message with the number of
+ * its tag for one in its own place. */
+static void check_late_end(struct shmview_mpi_link *link)
+{
+    static struct made_view made[N_NUMBERS + 1];
+    static struct exchange_end ends[N_NUMBERS + 1];
+    const int64_t few = 10;
+    for (int i = 0; i <= N_NUMBERS; i++) {
+        made_view_init(&made[i], "h", 1, i < N_NUMBERS ? &few : &n_elements, STRIDES_C);
+        OK(exchange_end_of_view(link, &made[i].view, 1 - ranks_me(), ranks_me() == 0, &ends[i]));
+    }
+    if (ranks_me() == 0)
+        fill(&made[N_NUMBERS], 8);
+    else
+        hold(1, 10);
+    OK(exchange_run(link, ends, N_NUMBERS + 1, soon()));
+    CHECK(ranks_me() == 0 || (held && n_to_find <= 0));
+    hold_none();
+    is_full(&made[N_NUMBERS], 8);
+    for (int i = 0; i <= N_NUMBERS; i++)
+        made_view_deinit(&made[i]);
+}
+
+/* A receiver that refuses a message waits until MPI has sent its greeting, which is in memory that
+ * is free after the call. */
+static void check_late_sent_greeting(struct shmview_mpi_link *link)
+{
+    n_freed = 0;
+    if (ranks_me() == 0) {
+        OK(transfer(link, 10, STRIDES_C, soon()));
+    } else {
+        hold(1, 10);
+        REFUSED(transfer(link, 100000, STRIDES_C, soon()), CONVERSION);
+        CHECK(held && n_to_find <= 0);
+        hold_none();
+    }
+    CHECK(n_freed == 0);
+    ranks_barrier();
+}
+
+/* The deadline holds for the receive of a message that is refused. */
+static void check_late_refused(int64_t n_sent, int64_t n_expected, int n_calls)
+{
+    struct shmview_mpi_link *link;
+    OK(shmview_mpi_link_open(MPI_COMM_WORLD, &link));
+    if (ranks_me() == 0) {
+        int result = transfer(link, n_sent, STRIDES_C, soon());
+        CHECK(n_sent < n_expected ? result == 0 : result < 0);
+    } else {
+        hold(n_calls, INT_MAX);
+        int64_t deadline_ns = shmview_deadline(500000000);
+        REFUSED(transfer(link, n_expected, STRIDES_C, deadline_ns), TIMED_OUT);
+        CHECK(!held || strstr(shmview_mpi_error_text(), "begun another one"));
+        hold_none();
+    }
+    ranks_barrier();
+    /* The link is lost on both sides, so that nobody waits for the other to close it. */
+    CHECK(transfer(link, 100000, STRIDES_C, shmview_deadline(0)) < 0);
+    OK(shmview_mpi_link_close(link));
+}
+
 int main(int argc, char **argv)
 {
     struct shmview_mpi_link *link;
@@ -188,8 +298,12 @@ int main(int argc, char **argv)
     check_late_greeting(link, STRIDES_STEPPED);
     check_many(link, STRIDES_STEPPED);
     check_old_greeting(link);
+    check_late_sent_greeting(link);
+    check_late_end(link);
     OK(shmview_mpi_link_close(link));
     check_early_greeting();
     check_early_shape();
+    check_late_refused(10, 100000, 3);
+    check_late_refused(100000, 10, 2);
     return ranks_end();
 }
