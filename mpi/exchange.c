@@ -222,13 +222,16 @@ static int begin_short(struct shmview_mpi_link *link, const struct shmview_view 
 {
     const struct exchange_shape shape = shape_of_view(view);
     int tag = message_data_tag(link, &shape, number), n = (int)view->nbytes, is_done = 0;
+    MPI_Status status;
     int result =
         text_check(send ? MPI_Isend(view->data, n, MPI_BYTE, rank, tag, link->forward, ret_request)
                         : MPI_Irecv(view->data, n, MPI_BYTE, rank, tag, link->forward, ret_request),
                    "a transfer");
     for (int i = 0; i < N_POLLS && result == 0 && !is_done; i++)
-        result = text_check(MPI_Test(ret_request, &is_done, MPI_STATUS_IGNORE), "a transfer");
-    return result;
+        result = text_check(MPI_Test(ret_request, &is_done, &status), "a transfer");
+    return is_done && result == 0 && !send
+               ? message_check_bytes(number, rank, &status, view->nbytes)
+               : result;
 }
 
 int exchange_one(struct shmview_mpi_link *link, const struct shmview_view *view, int rank,
@@ -245,7 +248,7 @@ int exchange_one(struct shmview_mpi_link *link, const struct shmview_view *view,
     uint32_t number = send ? link->sent[rank].n++ : link->received[rank].n++;
     MPI_Request request = MPI_REQUEST_NULL;
     int result = begin_short(link, view, rank, send, number, &request);
-    if (result < 0)
+    if (result < 0 && result != -SHMVIEW_ERR_CONVERSION)
         link->is_broken = true;
     if (result < 0 || request == MPI_REQUEST_NULL)
         return result;

@@ -284,15 +284,37 @@ static bool is_cancelled(const struct message *m, const MPI_Status *status)
     return m->is_displaced && MPI_Test_cancelled(status, &flag) == MPI_SUCCESS && flag;
 }
 
+int message_check_bytes(uint32_t number, int rank, const MPI_Status *status, uint64_t n)
+{
+    /* Datatypes of layouts are made of bytes, and so is the count. */
+    int n_received = 0;
+    if (MPI_Get_count(status, MPI_BYTE, &n_received) == MPI_SUCCESS && (uint64_t)n_received == n)
+        return 0;
+    return text_fail(-SHMVIEW_ERR_CONVERSION,
+                     "message %u from rank %d: here %llu bytes, there %d of another shape or type",
+                     number, rank, (unsigned long long)n, n_received);
+}
+
+/* Short messages with like tags may differ. After greetings that agree, one side has failed. */
+static int check_bytes(const struct message *m, const MPI_Status *status, uint64_t n)
+{
+    int result = m->end->send ? 0 : message_check_bytes(m->number, m->end->rank, status, n);
+    return result < 0 && m->end->layout.n_bytes > EXCHANGE_PIECE_BYTES ? -SHMVIEW_ERR_PEER : result;
+}
+
 static int go_on_pieces(struct shmview_mpi_link *link, struct message *m, bool *ret_moved)
 {
     int result = post_pieces(link, m);
     while (result == 0 && m->n_finished < m->n_posted) {
         int slot = (int)(m->n_finished & 1), is_done;
-        result = test(m, slot, &is_done, MPI_STATUS_IGNORE);
+        MPI_Status status;
+        result = test(m, slot, &is_done, &status);
         if (result < 0 || !is_done)
             return result;
         *ret_moved = true;
+        result = check_bytes(m, &status, piece_length(m, m->n_finished));
+        if (result < 0)
+            return result;
         if (!m->end->send && m->pieces[slot])
             layout_unpack(&m->end->layout, &m->cursor, m->pieces[slot],
                           (size_t)piece_length(m, m->n_finished));
@@ -327,6 +349,9 @@ static int go_on(struct shmview_mpi_link *link, struct message *m, bool *ret_mov
         *ret_moved = true;
         if (is_cancelled(m, &status))
             return begin_refusal(link, m);
+        result = check_bytes(m, &status, m->end->layout.n_bytes);
+        if (result < 0)
+            return result;
         if (!m->end->send && m->pieces[0])
             layout_unpack(&m->end->layout, &m->cursor, m->pieces[0],
                           (size_t)m->end->layout.n_bytes);

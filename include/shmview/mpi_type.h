@@ -91,8 +91,9 @@ int shmview_mpi_type(struct shmview_mpi_link *link, const struct shmview_view *v
  * A difference is certain to be found where both views have more than 64 KiB. A shorter message is
  * known by its tag alone, which has a hash of shape and type (14 bits) and the end of its number
  * (16 bits; MPIs whose MPI_TAG_UB is below 2^31 - 1 leave fewer, at least 6 and 8). A receive takes
- * another message in which all these bits are alike. Its number is another one only if the sender
- * is at least 65536 messages ahead (256, with 8 bits). */
+ * another message in which all these bits are alike. If it has fewer bytes, the receive fails with
+ * _CONVERSION, but may have written into the view; if it has more, with _PEER. Its number is
+ * another one only if the sender is at least 65536 messages ahead (256, with 8 bits). */
 int shmview_mpi_send(struct shmview_mpi_link *link, const struct shmview_view *view, int rank,
                      int64_t deadline_ns);
 int shmview_mpi_receive(struct shmview_mpi_link *link, const struct shmview_view *view, int rank,

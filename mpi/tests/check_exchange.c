@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "mpi/exchange.h"
+#include "mpi/message.h"
 #include "support_ranks.h"
 #include "support_views.h"
 
@@ -225,6 +226,26 @@ static void check_early_shape(void)
     has_few_tags = true;
 }
 
+/* A receive that MPI ends with fewer bytes than were awaited, because both tags are alike. */
+static void check_like_tags(struct shmview_mpi_link *link, enum strides strides)
+{
+    struct made_view made;
+    struct exchange_end end;
+    int64_t n = 10;
+    made_view_init(&made, "i", 1, &n, STRIDES_C);
+    OK(exchange_end_of_view(link, &made.view, 1 - ranks_me(), true, &end));
+    const int tag = message_data_tag(link, &end.shape, 0);
+    do
+        end.shape.shape[0] = ++n;
+    while (message_data_tag(link, &end.shape, 0) != tag);
+    if (ranks_me() == 0)
+        OK(transfer(link, 10, STRIDES_C, soon()));
+    else
+        REFUSED(transfer(link, n, strides, soon()), CONVERSION);
+    transfer_short_ones(link, 1);
+    made_view_deinit(&made);
+}
+
 /* A receive that MPI has matched, but not ended, does not take a later message with the number of
  * its tag for one in its own place. */
 static void check_late_end(struct shmview_mpi_link *link)
@@ -300,6 +321,10 @@ int main(int argc, char **argv)
     check_old_greeting(link);
     check_late_sent_greeting(link);
     check_late_end(link);
+    check_like_tags(link, STRIDES_C);
+    check_like_tags(link, STRIDES_STEPPED);
+    OK(shmview_mpi_link_carry(link, SHMVIEW_MPI_DATATYPE));
+    check_like_tags(link, STRIDES_STEPPED);
     OK(shmview_mpi_link_close(link));
     check_early_greeting();
     check_early_shape();
