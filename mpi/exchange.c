@@ -47,10 +47,10 @@ int exchange_end_of_view(struct shmview_mpi_link *link, const struct shmview_vie
         return text_fail(-SHMVIEW_ERR_INVALID, "there is no rank %d among %d", rank, link->n);
     if (view->flags & SHMVIEW_VIEW_INDIRECT)
         return text_fail(-SHMVIEW_ERR_CONTIGUOUS, "a view with suboffsets %s rank %d",
-                         send ? "to" : "from", rank);
+                         send ? "to" : "from", link_name(link, rank));
     if (!send && view->flags & SHMVIEW_VIEW_READ_ONLY)
         return text_fail(-SHMVIEW_ERR_READ_ONLY, "the view to receive from rank %d is read-only",
-                         rank);
+                         link_name(link, rank));
     *ret_end = (struct exchange_end){.rank = rank, .send = send};
     layout_of_view(view, &ret_end->layout);
     ret_end->shape = shape_of_view(view);
@@ -63,7 +63,8 @@ static int copy_here(struct shmview_mpi_link *link, const struct exchange_end *f
 {
     if (memcmp(&from->shape, &to->shape, sizeof to->shape) != 0)
         return text_fail(-SHMVIEW_ERR_CONVERSION,
-                         "rank %d sends itself another shape or type than it receives", from->rank);
+                         "rank %d sends itself another shape or type than it receives",
+                         link_name(link, from->rank));
     unsigned char *piece = link_take_piece(link);
     if (!piece)
         return text_fail(-SHMVIEW_ERR_NO_MEMORY, "no memory for a copy");
@@ -89,7 +90,7 @@ static int run_own(struct shmview_mpi_link *link, const struct exchange_end *end
             to++;
         if (to == n)
             return text_fail(-SHMVIEW_ERR_INVALID, "rank %d sends to itself and does not receive",
-                             link->me);
+                             link_name(link, link->me));
         int result = copy_here(link, &ends[from], &ends[to++]);
         if (result < 0)
             return result;
@@ -97,7 +98,7 @@ static int run_own(struct shmview_mpi_link *link, const struct exchange_end *end
     for (; to < n; to++)
         if (ends[to].rank == link->me && !ends[to].send)
             return text_fail(-SHMVIEW_ERR_INVALID, "rank %d receives from itself and does not send",
-                             link->me);
+                             link_name(link, link->me));
     return 0;
 }
 
@@ -108,10 +109,10 @@ static void out_of_time(struct shmview_mpi_link *link, struct message *messages,
         if (messages[i].step == MESSAGE_DONE)
             continue;
         const struct exchange_end *end = messages[i].end;
-        messages[i].result =
-            text_fail(-SHMVIEW_ERR_TIMED_OUT, "rank %d has not %s message %u by the deadline%s",
-                      end->rank, end->send ? "received" : "sent", messages[i].number,
-                      messages[i].step == MESSAGE_REFUSES ? ", but begun another one" : "");
+        messages[i].result = text_fail(
+            -SHMVIEW_ERR_TIMED_OUT, "rank %d has not %s message %u by the deadline%s",
+            link_name(link, end->rank), end->send ? "received" : "sent", messages[i].number,
+            messages[i].step == MESSAGE_REFUSES ? ", but begun another one" : "");
         message_abandon(link, &messages[i]);
     }
 }
@@ -230,7 +231,7 @@ static int begin_short(struct shmview_mpi_link *link, const struct shmview_view 
     for (int i = 0; i < N_POLLS && result == 0 && !is_done; i++)
         result = text_check(MPI_Test(ret_request, &is_done, &status), "a transfer");
     return is_done && result == 0 && !send
-               ? message_check_bytes(number, rank, &status, view->nbytes)
+               ? message_check_bytes(number, link_name(link, rank), &status, view->nbytes)
                : result;
 }
 

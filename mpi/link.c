@@ -9,6 +9,11 @@
 #include "message.h"
 #include "text.h"
 
+int link_name(const struct shmview_mpi_link *link, int rank)
+{
+    return link->names ? link->names[rank] : rank;
+}
+
 unsigned char *link_take_piece(struct shmview_mpi_link *link)
 {
     return link->n_spare ? link->spare[--link->n_spare] : malloc(EXCHANGE_PIECE_BYTES);

@@ -26,6 +26,8 @@ struct shmview_mpi_link {
     MPI_Comm forward; /* from the sender of a message to its receiver */
     MPI_Comm back;
     int me, n;
+    /* The ranks in texts, or NULL if they are those of the communicator. The owner frees. */
+    const int *names;
     /* So many messages of one rank to another have different tags, and so many bits of a tag are a
      * hash of shape and type. Tags are at most MPI_TAG_UB. */
     uint32_t n_numbers; /* a power of 2 */
@@ -39,6 +41,9 @@ struct shmview_mpi_link {
     unsigned char *spare[LINK_SPARE_PIECES];
     int n_spare;
 };
+
+/* A rank of the communicator as it is in texts. */
+int link_name(const struct shmview_mpi_link *link, int rank);
 
 /* A buffer of EXCHANGE_PIECE_BYTES, or NULL without memory; and back. NULL may be given back. */
 unsigned char *link_take_piece(struct shmview_mpi_link *link);

@@ -63,7 +63,8 @@ static int shape_text(const struct exchange_shape *shape, char *text, size_t n)
     return length;
 }
 
-static int mismatch(const struct message *m, const struct exchange_shape *theirs)
+static int mismatch(const struct shmview_mpi_link *link, const struct message *m,
+                    const struct exchange_shape *theirs)
 {
     char here[128], there[128] = "another shape or type";
     shape_text(&m->end->shape, here, sizeof here);
@@ -71,7 +72,8 @@ static int mismatch(const struct message *m, const struct exchange_shape *theirs
         shape_text(theirs, there, sizeof there);
     const char *other = theirs && theirs->format != m->end->shape.format ? ", of another type" : "";
     return text_fail(-SHMVIEW_ERR_CONVERSION, "message %u %s rank %d: here %s, there %s%s",
-                     m->number, m->end->send ? "to" : "from", m->end->rank, here, there, other);
+                     m->number, m->end->send ? "to" : "from", link_name(link, m->end->rank), here,
+                     there, other);
 }
 
 /* Whether this side packs a message whose other side does not matter. */
@@ -190,10 +192,11 @@ static int end_greeting(struct shmview_mpi_link *link, struct message *m)
         return receive_greeting(link, m);
     if (m->theirs.number != m->number)
         return text_fail(-SHMVIEW_ERR_CONVERSION, "message %u %s rank %d: there it is message %u",
-                         m->number, m->end->send ? "to" : "from", m->end->rank, m->theirs.number);
+                         m->number, m->end->send ? "to" : "from", link_name(link, m->end->rank),
+                         m->theirs.number);
     if (memcmp(&m->theirs.shape, &m->mine.shape, sizeof m->mine.shape) != 0 ||
         m->theirs.n_bytes != m->mine.n_bytes)
-        return mismatch(m, &m->theirs.shape);
+        return mismatch(link, m, &m->theirs.shape);
     const struct message_greeting *send = m->end->send ? &m->mine : &m->theirs;
     const struct message_greeting *receive = m->end->send ? &m->theirs : &m->mine;
     bool is_direct = !send->run && !receive->run;
@@ -269,12 +272,12 @@ static int begin_refusal(struct shmview_mpi_link *link, struct message *m)
 }
 
 /* After the receive of a refused message. */
-static int end_refusal(struct message *m)
+static int end_refusal(const struct shmview_mpi_link *link, struct message *m)
 {
     if ((m->found_tag & 1) == IS_DATA)
-        return mismatch(m, NULL);
+        return mismatch(link, m, NULL);
     memcpy(&m->theirs, m->pieces[0], sizeof m->theirs);
-    return mismatch(m, &m->theirs.shape);
+    return mismatch(link, m, &m->theirs.shape);
 }
 
 /* Whether MPI has cancelled the receive of a message in whose place there is another one. */
@@ -284,7 +287,7 @@ static bool is_cancelled(const struct message *m, const MPI_Status *status)
     return m->is_displaced && MPI_Test_cancelled(status, &flag) == MPI_SUCCESS && flag;
 }
 
-int message_check_bytes(uint32_t number, int rank, const MPI_Status *status, uint64_t n)
+int message_check_bytes(uint32_t number, int name, const MPI_Status *status, uint64_t n)
 {
     /* Datatypes of layouts are made of bytes, and so is the count. */
     int n_received = 0;
@@ -292,13 +295,15 @@ int message_check_bytes(uint32_t number, int rank, const MPI_Status *status, uin
         return 0;
     return text_fail(-SHMVIEW_ERR_CONVERSION,
                      "message %u from rank %d: here %llu bytes, there %d of another shape or type",
-                     number, rank, (unsigned long long)n, n_received);
+                     number, name, (unsigned long long)n, n_received);
 }
 
 /* Short messages with like tags may differ. After greetings that agree, one side has failed. */
-static int check_bytes(const struct message *m, const MPI_Status *status, uint64_t n)
+static int check_bytes(const struct shmview_mpi_link *link, const struct message *m,
+                       const MPI_Status *status, uint64_t n)
 {
-    int result = m->end->send ? 0 : message_check_bytes(m->number, m->end->rank, status, n);
+    int result =
+        m->end->send ? 0 : message_check_bytes(m->number, link_name(link, m->end->rank), status, n);
     return result < 0 && m->end->layout.n_bytes > EXCHANGE_PIECE_BYTES ? -SHMVIEW_ERR_PEER : result;
 }
 
@@ -312,7 +317,7 @@ static int go_on_pieces(struct shmview_mpi_link *link, struct message *m, bool *
         if (result < 0 || !is_done)
             return result;
         *ret_moved = true;
-        result = check_bytes(m, &status, piece_length(m, m->n_finished));
+        result = check_bytes(link, m, &status, piece_length(m, m->n_finished));
         if (result < 0)
             return result;
         if (!m->end->send && m->pieces[slot])
@@ -340,7 +345,7 @@ static int go_on(struct shmview_mpi_link *link, struct message *m, bool *ret_mov
             return result;
         *ret_moved = true;
         if (m->step == MESSAGE_REFUSES)
-            return end_refusal(m);
+            return end_refusal(link, m);
         return is_cancelled(m, &status) ? begin_refusal(link, m) : end_greeting(link, m);
     case MESSAGE_WHOLE:
         result = test(m, 0, &is_done, &status);
@@ -349,7 +354,7 @@ static int go_on(struct shmview_mpi_link *link, struct message *m, bool *ret_mov
         *ret_moved = true;
         if (is_cancelled(m, &status))
             return begin_refusal(link, m);
-        result = check_bytes(m, &status, m->end->layout.n_bytes);
+        result = check_bytes(link, m, &status, m->end->layout.n_bytes);
         if (result < 0)
             return result;
         if (!m->end->send && m->pieces[0])

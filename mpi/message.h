@@ -44,8 +44,9 @@ struct message {
 int message_data_tag(const struct shmview_mpi_link *link, const struct exchange_shape *shape,
                      uint32_t number);
 
-/* Returns 0 if a receive has brought n bytes, or -SHMVIEW_ERR_CONVERSION. */
-int message_check_bytes(uint32_t number, int rank, const MPI_Status *status, uint64_t n);
+/* Returns 0 if a receive has brought n bytes, or -SHMVIEW_ERR_CONVERSION with the name of the rank
+ * in the text. */
+int message_check_bytes(uint32_t number, int name, const MPI_Status *status, uint64_t n);
 
 /* Makes a message of which MPI already has all bytes in a request. */
 void message_resume(const struct exchange_end *end, uint32_t number, MPI_Request request,

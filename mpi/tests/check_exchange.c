@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "mpi/exchange.h"
+#include "mpi/link.h"
 #include "mpi/message.h"
 #include "support_ranks.h"
 #include "support_views.h"
@@ -307,6 +308,30 @@ static void check_late_refused(int64_t n_sent, int64_t n_expected, int n_calls)
     OK(shmview_mpi_link_close(link));
 }
 
+/* Texts have the names that the owner of the link gives to ranks. */
+static void check_names(void)
+{
+    static const int names[] = {100, 101};
+    struct shmview_mpi_link *link;
+    OK(shmview_mpi_link_open(MPI_COMM_WORLD, &link));
+    link->names = names;
+    if (ranks_me() == 0) {
+        OK(transfer(link, 10, STRIDES_C, soon()));
+    } else {
+        REFUSED(transfer(link, 20, STRIDES_C, soon()), CONVERSION);
+        CHECK(strstr(shmview_mpi_error_text(), "from rank 100:"));
+    }
+    /* The sender is late before the receiver begins. */
+    for (int turn = 0; turn < 2; turn++) {
+        ranks_barrier();
+        if (ranks_me() != turn)
+            continue;
+        REFUSED(transfer(link, 100000, STRIDES_C, shmview_deadline(0)), TIMED_OUT);
+        CHECK(strstr(shmview_mpi_error_text(), turn == 0 ? "rank 101 has" : "rank 100 has"));
+    }
+    OK(shmview_mpi_link_close(link));
+}
+
 int main(int argc, char **argv)
 {
     struct shmview_mpi_link *link;
@@ -328,6 +353,7 @@ int main(int argc, char **argv)
     OK(shmview_mpi_link_close(link));
     check_early_greeting();
     check_early_shape();
+    check_names();
     check_late_refused(10, 100000, 3);
     check_late_refused(100000, 10, 2);
     return ranks_end();
