@@ -289,13 +289,15 @@ static bool is_cancelled(const struct message *m, const MPI_Status *status)
 
 int message_check_bytes(uint32_t number, int name, const MPI_Status *status, uint64_t n)
 {
-    /* Datatypes of layouts are made of bytes, and so is the count. */
-    int n_received = 0;
-    if (MPI_Get_count(status, MPI_BYTE, &n_received) == MPI_SUCCESS && (uint64_t)n_received == n)
+    /* Datatypes of layouts are made of bytes, and so is the count, which an int may not hold. */
+    MPI_Count n_received = 0;
+    if (MPI_Get_elements_x(status, MPI_BYTE, &n_received) == MPI_SUCCESS &&
+        (uint64_t)n_received == n)
         return 0;
-    return text_fail(-SHMVIEW_ERR_CONVERSION,
-                     "message %u from rank %d: here %llu bytes, there %d of another shape or type",
-                     number, name, (unsigned long long)n, n_received);
+    return text_fail(
+        -SHMVIEW_ERR_CONVERSION,
+        "message %u from rank %d: here %llu bytes, there %lld of another shape or type", number,
+        name, (unsigned long long)n, (long long)n_received);
 }
 
 /* Short messages with like tags may differ. After greetings that agree, one side has failed. */
