@@ -210,7 +210,7 @@ int exchange_run(struct shmview_mpi_link *link, const struct exchange_end *ends,
             message_begin(link, &ends[i], &messages[n_messages++]);
     run_all(link, messages, n_messages, deadline_ns);
     int result = worst(messages, n_messages);
-    int own = run_own(link, ends, n);
+    int own = link->is_broken ? 0 : run_own(link, ends, n);
     /* MPI may still read and write the greetings of a link that has failed. */
     if (!link->is_broken)
         free(messages);

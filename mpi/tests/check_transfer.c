@@ -141,8 +141,14 @@ static void try_arguments(void)
     CHECK(!none);
 }
 
+enum call {
+    SEND,
+    RECEIVE,
+    SENDRECV
+};
+
 /* Nobody answers: a receive, and a long send, end at the deadline, and the link is lost. */
-static void try_deadline(int sends)
+static void try_deadline(enum call call)
 {
     struct shmview_mpi_link *lonely;
     OK(shmview_mpi_link_open(MPI_COMM_WORLD, &lonely));
@@ -151,10 +157,13 @@ static void try_deadline(int sends)
     made_view_init(&made, "h", 1, &n, STRIDES_STEPPED);
     int next = (ranks_me() + 1) % ranks_n();
     int64_t begin = shmview_deadline(0);
-    if (sends)
-        REFUSED(shmview_mpi_send(lonely, &made.view, next, shmview_deadline(100000000)), TIMED_OUT);
-    else
-        REFUSED(shmview_mpi_receive(lonely, &made.view, next, shmview_deadline(100000000)),
+    int64_t end = begin + 100000000;
+    if (call == SEND)
+        REFUSED(shmview_mpi_send(lonely, &made.view, next, end), TIMED_OUT);
+    else if (call == RECEIVE)
+        REFUSED(shmview_mpi_receive(lonely, &made.view, next, end), TIMED_OUT);
+    else /* this rank sends to itself, and does not receive from itself */
+        REFUSED(shmview_mpi_sendrecv(lonely, &made.view, ranks_me(), &made.view, next, end),
                 TIMED_OUT);
     CHECK(shmview_deadline(0) - begin >= 100000000);
     CHECK(strstr(shmview_mpi_error_text(), "rank "));
@@ -184,7 +193,8 @@ int main(int argc, char **argv)
     try_own();
     try_arguments();
     OK(shmview_mpi_link_close(link_));
-    try_deadline(0);
-    try_deadline(1);
+    try_deadline(SEND);
+    try_deadline(RECEIVE);
+    try_deadline(SENDRECV);
     return ranks_end();
 }
