@@ -167,12 +167,13 @@ static int check_shape(struct record *rec, const struct shmview_frame *frame,
                      frame->sequence, now, first, rec->path, rec->n_frames);
 }
 
-/* Adds one frame to the file. *ret_fits is false if it has another shape, after which the file is
- * complete. Returns 0 or the exit status. */
+/* Adds one frame to the file. *ret_fits is false if it has another shape, or is too short for the
+ * slice, after which the file is complete. Returns 0 or the exit status. */
 static int add_frame(struct record *rec, const struct shmview_frame *frame, bool *ret_fits)
 {
     struct shmview_view v;
     int status = frame_part(rec, frame, &v);
+    *ret_fits = status == 0 || !rec->header_bytes; /* without a file, nothing is complete */
     if (status == 0 && !rec->header_bytes)
         status = begin_file(rec, &v);
     if (status)

@@ -283,6 +283,14 @@ def test_record_of_frames_that_differ(ctl, tmp_path):
     assert numpy.array_equal(numpy.load(tmp_path / "out.npy"), frames(2))
 
 
+def test_record_of_a_frame_that_is_too_short_for_the_slice(ctl, tmp_path):
+    create(ctl, "latest", "--history", "4", "v=f4[4]")
+    replay(ctl, tmp_path, frames(1, (4,), "f4"), "cam")
+    replay(ctl, tmp_path, frames(1, (2,), "f4"), "cam")
+    ctl("record", "cam/v[3]", tmp_path / "out.npy", status=1, err="cam/v[3]: ")
+    assert numpy.load(tmp_path / "out.npy").tolist() == [3]
+
+
 def test_what_record_refuses(ctl, tmp_path):
     create(ctl, "latest", "--history", "4", "image=u1[4,6]", "gain=f4")
     out = tmp_path / "out.npy"
