@@ -280,18 +280,19 @@ int shmview_stream_open(struct shmview_connection *connection, const char *name,
     return r;
 }
 
-/* How many frames this process has loaned or taken. */
+/* How many frames this process has loaned or taken. Another process with write access can store any
+ * id as the owner of a slot: a client that only reads owns none, and the sum must not wrap. */
 static uint32_t count_frames(struct shmview_stream *s)
 {
     const struct lock *l = stream_lock(s);
-    uint32_t n = 0;
+    uint32_t n = 0, n_owned = 0, n_free = s->writer.n_free - s->writer.first;
     if (!s->me || !stream_is_own(s) || !slot_is_mine(l))
         return 0;
     for (uint32_t w = 0; s->reader.was_here && w < s->n_holds; w++)
         n += (uint32_t)__builtin_popcountll(atomic_load(word64(&s->me->stream_holds[w])));
-    for (uint32_t f = 0; f < s->plan.n_slots; f++)
-        n += atomic_load(word(&slot_words(s, f)->owner)) == l->me;
-    return n - (s->writer.n_free - s->writer.first);
+    for (uint32_t f = 0; s->segment->access == SHMVIEW_WRITE && f < s->plan.n_slots; f++)
+        n_owned += atomic_load(word(&slot_words(s, f)->owner)) == l->me;
+    return n + (n_owned > n_free ? n_owned - n_free : 0);
 }
 
 /* Ends the use of the stream by this process. */

@@ -133,6 +133,25 @@ static void expect_all_slots(uint32_t n)
         shmview_frame_discard(&frames[i]);
 }
 
+/* Attaches the stream without the library, and maps its control object. */
+static struct shmview_control *map_control(struct raw *raw)
+{
+    raw_connect(raw, d.socket);
+    json_decref(raw_call(raw, "Attach", "{'name':'s','access':'read'}"));
+    ck_assert_uint_eq(raw->n_fds, 3);
+    struct shmview_control *control =
+        mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, raw->fds[1], 0);
+    ck_assert_ptr_ne(control, MAP_FAILED);
+    return control;
+}
+
+static void unmap_control(struct raw *raw, struct shmview_control *control)
+{
+    munmap(control, 4096);
+    raw_close_fds(raw);
+    raw_close(raw);
+}
+
 /* A process with read access can store anything in the control object. Nothing of that outlives
  * the attachments that were there. */
 START_TEST(rubbish_in_the_control_object)
@@ -141,23 +160,67 @@ START_TEST(rubbish_in_the_control_object)
     for (int round = 0; round < ROUNDS; round++) {
         struct raw raw;
         open_round(round);
-        raw_connect(&raw, d.socket);
-        json_decref(raw_call(&raw, "Attach", "{'name':'s','access':'read'}"));
-        ck_assert_uint_eq(raw.n_fds, 3);
-        struct shmview_control *control =
-            mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, raw.fds[1], 0);
-        ck_assert_ptr_ne(control, MAP_FAILED);
+        struct shmview_control *control = map_control(&raw);
         for (int i = 0; i < STEPS; i++) {
             spoil(control);
             use_all(i);
         }
-        munmap(control, 4096);
-        raw_close_fds(&raw);
-        raw_close(&raw);
+        unmap_control(&raw, control);
         close_readers();
         expect_all_slots(round % 2 ? 2 : 4);
         close_round();
     }
+}
+END_TEST
+
+/* Returns the id of the only client that has joined the stream. */
+static uint32_t id_of_reader(void)
+{
+    struct raw raw;
+    struct shmview_control *control = map_control(&raw);
+    const struct shmview_slot *slots = (void *)(control + 1);
+    uint32_t id = 0;
+    for (int i = 0; i < SLOTS && id == 0; i++)
+        id = slots[i].stream_user;
+    unmap_control(&raw, control);
+    ck_assert_uint_ne(id, 0);
+    return id;
+}
+
+/* Stores an owner in the words of all slots, as a process with write access can. */
+static void store_owner(uint32_t owner)
+{
+    struct shmview_segment *seg = client_attach(conn, "s", SHMVIEW_WRITE);
+    const struct shmview_stream_header *header = shmview_data(seg);
+    unsigned char *slots = (unsigned char *)shmview_data(seg) + header->slots_offset;
+    for (uint32_t f = 0; f < header->n_slots; f++) {
+        struct shmview_stream_slot *slot = (void *)(slots + f * header->slot_bytes);
+        slot->owner = owner;
+    }
+    OK(shmview_detach(seg));
+}
+
+/* A reader owns no slot, even if all of them name it. */
+START_TEST(slots_that_name_a_reader)
+{
+    open_stream(SHMVIEW_LATEST, 4);
+    struct shmview_stream *victim = open_reader();
+    store_owner(id_of_reader());
+    OK(shmview_stream_close(victim));
+    store_owner(0);
+    close_stream();
+}
+END_TEST
+
+/* The slots that a writer keeps free name nobody. */
+START_TEST(free_slots_that_name_nobody)
+{
+    struct shmview_frame frame;
+    open_stream(SHMVIEW_LATEST, 32); /* of which a loan frees four */
+    OK(shmview_stream_loan(stream, 0, &frame));
+    shmview_frame_discard(&frame);
+    store_owner(0);
+    close_stream();
 }
 END_TEST
 
@@ -166,6 +229,8 @@ int main(void)
     const struct suite_test tests[] = {
         SUITE_TEST(rubbish_in_the_data),
         SUITE_TEST(rubbish_in_the_control_object),
+        SUITE_TEST(slots_that_name_a_reader),
+        SUITE_TEST(free_slots_that_name_nobody),
         SUITE_END,
     };
     return suite_main("stream_hostile", tests);
