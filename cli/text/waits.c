@@ -79,6 +79,8 @@ static void visit_holders(struct walk *w, const struct shmview_segment_stats *s,
         say(w, line, p, "holds", s->name, p->holds);
         if (!line)
             return;
+        if (p->pid <= 0) /* of another pid namespace: its other parties are not known */
+            continue;
         line->is_cycle = is_on_the_way(w, depth, p->pid);
         w->pids[depth] = p->pid;
         if (!line->is_cycle)

@@ -262,6 +262,20 @@ START_TEST(a_ring_of_waits)
 }
 END_TEST
 
+/* All processes of other pid namespaces have the id 0. */
+START_TEST(processes_without_an_id)
+{
+    struct waits_line tree[20];
+    struct top t = begin();
+    join(0, 3, 0, SHMVIEW_EXCLUSIVE, 0, 5);
+    join(0, 4, 0, 0, SHMVIEW_EXCLUSIVE, 2);
+    ck_assert_uint_eq(waits_tree(t.now, &segments[0], NOW, tree, 20), 2);
+    is_line(&tree[0], 0, false, "0 c holds b, exclusive, 5s");
+    is_line(&tree[1], 0, false, "0 c waits for b, exclusive, 2s");
+    end(&t);
+}
+END_TEST
+
 /* A chain of waiting clients that is too long to read is cut. */
 START_TEST(two_who_hold_much)
 {
@@ -304,5 +318,6 @@ END_TEST
 
 UNIT_MAIN("cli_top", UNIT_TEST(orders), UNIT_TEST(held_without_a_time), UNIT_TEST(filters),
           UNIT_TEST(rates), UNIT_TEST(lines), UNIT_TEST(names_have_the_room_that_they_need),
-          UNIT_TEST(a_tree_of_waits), UNIT_TEST(a_ring_of_waits), UNIT_TEST(two_who_hold_much),
+          UNIT_TEST(a_tree_of_waits), UNIT_TEST(a_ring_of_waits),
+          UNIT_TEST(processes_without_an_id), UNIT_TEST(two_who_hold_much),
           UNIT_TEST(a_page_about_a_segment))
