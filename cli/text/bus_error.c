@@ -49,8 +49,8 @@ static void on_bus_error(int signal)
     }
     if (way_out)
         siglongjmp(*way_out, 1);
-    end_program("shmviewctl: the segment's memory is gone: a program that has it attached for "
-                "writing has truncated it; remove the segment\n");
+    end_program("shmviewctl: the segment's memory is gone: a client has truncated it; remove the "
+                "segment\n");
 }
 
 void bus_error_catch(void)

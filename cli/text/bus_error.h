@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A message in place of a SIGBUS. A client with write access can truncate a segment, and touching a
- * page that is gone raises the signal. */
+/* A message in place of a SIGBUS. A client with write access can truncate a segment, each client
+ * that has a segment with a lock its control object, and touching a page that is gone raises the
+ * signal. */
 #ifndef CLI_BUS_ERROR_H
 #define CLI_BUS_ERROR_H
 

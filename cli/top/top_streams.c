@@ -8,6 +8,10 @@
 /* A creator stores the header of a stream after its layout, so one look may come between. */
 #define LOOKS_MOST 2
 
+/* The daemon restores memory that a client has truncated, so a later look may succeed. Each look
+ * that a bus error ends may leave an attachment, so one client must not cause many. */
+#define GONE_MOST 8
+
 /* --- Attaching ----------------------------------------------------------- */
 
 static void close_guarded(void *arg)
@@ -69,8 +73,9 @@ static int attempt(struct visit *v, void (*f)(void *arg))
 {
     if (!bus_error_guard(f, v)) {
         snprintf(v->w->trouble, sizeof v->w->trouble,
-                 "its memory is gone: a program that writes it has truncated it");
-        v->w->is_damaged = true;
+                 "its memory is gone: a client has truncated it");
+        if (++v->w->n_gone == GONE_MOST)
+            v->w->is_damaged = true;
         return -SHMVIEW_ERR_LOST;
     }
     snprintf(v->w->trouble, sizeof v->w->trouble, "%s", v->r ? shmview_error_text() : "");

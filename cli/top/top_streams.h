@@ -21,6 +21,7 @@ struct top_stream {
     uint64_t published[SHMVIEW_STREAM_STAGES_MAX], missed; /* at the update before */
     int64_t before_ns;                                     /* when that was; 0: there was none */
     char trouble[200];                                     /* why there are no figures, or "" */
+    unsigned n_gone;                                       /* looks that a bus error has ended */
     bool is_damaged;                                       /* another look would find the same */
     bool is_unused; /* only programs like this one have it attached */
     bool is_there;  /* among the rows of this update */

@@ -143,7 +143,7 @@ def test_what_cannot_be_shown_costs_its_row_only(ctl, daemon, terminal):
     # a handle of memory that is gone cannot be closed, so its bytes stay until the end
     top = on(terminal, ctl, ASAN_OPTIONS="detect_leaks=0")
     top.shows("cut      latest ")
-    gone = "cut      its memory is gone: a program that writes it has truncated it"
+    gone = "cut      its memory is gone: a client has truncated it"
 
     def is_shown(lines):
         cut_off(daemon, "cut")  # again, because the daemon may give the bytes back before top looks

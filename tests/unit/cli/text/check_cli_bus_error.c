@@ -124,6 +124,21 @@ START_TEST(metrics_after_the_stream_was_opened)
 }
 END_TEST
 
+/* Updates the figures of top while the control object is truncated, and waits for the repair. */
+static void top_update_gone(struct top_streams *streams, const struct top *t)
+{
+    cut_at = BEFORE_QUERY;
+    ck_assert_int_eq(top_streams_update(streams, &context, t), 0);
+    ck_assert_uint_eq(streams->n, 1);
+    ck_assert_ptr_null(streams->list[0].now);
+    ck_assert_ptr_nonnull(strstr(streams->list[0].trouble, "its memory is gone"));
+    gone_mend();
+    gone_assert_library_works();
+    OK(shmview_stream_close(left));
+    cut_at = NOWHERE;
+}
+
+/* After a repair top shows the stream. After many of them it does not look at it again. */
 START_TEST(top)
 {
     struct top_streams streams = {.n = 0};
@@ -131,13 +146,15 @@ START_TEST(top)
     begin();
     row = (struct top_row){.segment = stats->segments[0]};
     const struct top t = {.rows = &row, .n_rows = 1};
-    cut_at = BEFORE_QUERY;
+    top_update_gone(&streams, &t);
     ck_assert_int_eq(top_streams_update(&streams, &context, &t), 0);
-    ck_assert_uint_eq(streams.n, 1);
+    ck_assert_ptr_nonnull(streams.list[0].now);
+    ck_assert_str_eq(streams.list[0].trouble, "");
+    streams.list[0].n_gone = 7;
+    top_update_gone(&streams, &t);
+    ck_assert_int_eq(top_streams_update(&streams, &context, &t), 0);
+    ck_assert_ptr_null(streams.list[0].now);
     ck_assert_ptr_nonnull(strstr(streams.list[0].trouble, "its memory is gone"));
-    gone_mend();
-    gone_assert_library_works();
-    OK(shmview_stream_close(left));
     top_streams_deinit(&streams);
     end();
 }
