@@ -130,6 +130,10 @@ static int run_metrics(struct context *c, int argc, char **argv)
     /* no daemon is a figure too: without a new file the old figures would look like present ones */
     if (q.textfile && (status == 0 || status == EXIT_NO_DAEMON)) {
         int failed = write_textfile(c, &q, stats);
+        if (failed == EXIT_NO_DAEMON) { /* it has ended after it reported the figures */
+            status = failed;
+            failed = write_textfile(c, &q, NULL);
+        }
         status = failed ? failed : status;
     } else if (status == 0) {
         status = print_to(c, &q, stdout, stats);

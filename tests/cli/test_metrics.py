@@ -4,9 +4,14 @@ replaces as a whole or not at all."""
 
 import os
 import re
+import select
+import socket
+import threading
 import time
 
 import pytest
+
+from conftest import Ctl
 
 parser = pytest.importorskip("prometheus_client.parser")
 
@@ -110,6 +115,38 @@ def test_textfile(ctl, tmp_path, alone):
     first = path.read_text()
     assert value(read(first), "shmview_up") == 1
     alone("metrics", "--textfile", path, status=3, err="no shmviewd")
+    assert value(read(path.read_text()), "shmview_up") == 0
+    assert os.listdir(tmp_path) == ["shmview.prom"]
+
+
+def forward(listener, daemon, end):
+    """Connects the client that comes to the daemon, until the client sends `end`: then the client finds
+    no daemon. The caller closes the listener."""
+    client, _ = listener.accept()
+    with client, socket.socket(socket.AF_UNIX) as server:
+        server.connect(daemon.socket)
+        while True:
+            for source in select.select([client, server], [], [])[0]:
+                data, fds, _, _ = socket.recv_fds(source, 65536, 8)
+                if not data or source is client and end in data:
+                    os.unlink(listener.getsockname())
+                    return
+                socket.send_fds(server if source is client else client, [data], fds)
+                for fd in fds:
+                    os.close(fd)
+
+
+def test_textfile_of_a_daemon_that_ends_after_its_figures(ctl, daemon, tmp_path):
+    path = tmp_path / "shmview.prom"
+    ctl("stream", "create", "cam", "-m", "latest", "image=u1[4,6]")
+    ctl("metrics", "--textfile", path)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "proxy"))
+        listener.listen()
+        proxy = threading.Thread(target=forward, args=(listener, daemon, b"io.shmview.Describe"), daemon=True)
+        proxy.start()
+        Ctl(daemon.directory, str(tmp_path / "proxy"))("metrics", "--textfile", path, status=3, err="shmviewd")
+        proxy.join()
     assert value(read(path.read_text()), "shmview_up") == 0
     assert os.listdir(tmp_path) == ["shmview.prom"]
 
