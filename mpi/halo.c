@@ -88,5 +88,8 @@ int split_make_halo(struct shmview_mpi_blocks *split)
 
 int shmview_mpi_halo(struct shmview_mpi_blocks *split, int64_t deadline_ns)
 {
+    if (split->read_only)
+        return text_fail(-SHMVIEW_ERR_READ_ONLY, "rank %d: the block with the halo is read-only",
+                         split->read_only - 1);
     return exchange_run(split->link, split->halo_ends, split->n_halo_ends, deadline_ns);
 }

@@ -241,6 +241,7 @@ static int make_views(struct shmview_mpi_blocks *split, const struct plan *plan,
     return 0;
 }
 
+/* Returns 0, an error, or 1 + this rank if it cannot write its halo. */
 static int fill_split(struct shmview_mpi_blocks *split, const struct shmview_mpi_split_spec *spec,
                       const struct plan *plan, struct shmview_segment *segment, uint64_t offset)
 {
@@ -249,7 +250,13 @@ static int fill_split(struct shmview_mpi_blocks *split, const struct shmview_mpi
     memcpy(split->place, plan->place, sizeof split->place);
     memcpy(split->halo, plan->halo, sizeof split->halo);
     int result = make_views(split, plan, spec->format, segment, offset);
-    return result < 0 ? result : split_make_halo(split);
+    if (result == 0)
+        result = split_make_halo(split);
+    /* A split for reading has no exchange of halos. All ranks must know, for none may wait for the
+     * edge of a rank that refuses. */
+    if (result == 0 && split->n_halo_ends && split->whole.flags & SHMVIEW_VIEW_READ_ONLY)
+        return split->link->me + 1;
+    return result;
 }
 
 int shmview_mpi_split(struct shmview_mpi_link *link, const struct shmview_mpi_split_spec *spec,
@@ -273,6 +280,7 @@ int shmview_mpi_split(struct shmview_mpi_link *link, const struct shmview_mpi_sp
         shmview_mpi_split_free(split);
         return result;
     }
+    split->read_only = result;
     *ret_split = split;
     return 0;
 }

@@ -33,6 +33,7 @@ struct shmview_mpi_blocks {
     int64_t halo[SHMVIEW_MAX_NDIM];
     uint32_t periodic;
     struct shmview_view whole, inner;
+    int read_only;   /* 1 + a rank that cannot write the halo of its block, on all ranks; or 0 */
     uint64_t format; /* exchange_format() */
     struct exchange_end *halo_ends;
     size_t n_halo_ends;

@@ -143,13 +143,17 @@ static bool shapes_equal(const struct split_map *a, const struct split_map *b)
 int shmview_mpi_split_copy(const struct shmview_mpi_blocks *to,
                            const struct shmview_mpi_blocks *from, int64_t deadline_ns)
 {
+    int result = 0;
     if (to->link != from->link)
         return text_fail(-SHMVIEW_ERR_INVALID, "the two splits are of different links");
     if (to->format != from->format || to->inner.itemsize != from->inner.itemsize ||
         !shapes_equal(&to->map, &from->map))
-        return text_fail(-SHMVIEW_ERR_CONVERSION, "the two splits differ in shape or type");
-    if (to->inner.flags & SHMVIEW_VIEW_READ_ONLY)
-        return text_fail(-SHMVIEW_ERR_READ_ONLY, "the split to copy to is read-only");
+        result = text_fail(-SHMVIEW_ERR_CONVERSION, "the two splits differ in shape or type");
+    else if (to->inner.flags & SHMVIEW_VIEW_READ_ONLY)
+        result = text_fail(-SHMVIEW_ERR_READ_ONLY, "the block to copy to is read-only");
+    result = verdict_of_link(from->link, result, 0, "a copy of a split", deadline_ns);
+    if (result < 0)
+        return result;
     return split_move(from->link, &from->map, &from->inner, &to->map, &to->inner, from->format,
                       deadline_ns);
 }

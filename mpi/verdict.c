@@ -103,7 +103,7 @@ int verdict_of_link(struct shmview_mpi_link *link, int status, uint64_t value, c
     }
     if (agreed.status < 0)
         return agreed.status;
-    return agreed.is_equal ? 0
+    return agreed.is_equal ? agreed.highest
                            : text_fail(-SHMVIEW_ERR_CONVERSION,
                                        "%s: the ranks do not describe the same array", doing);
 }

@@ -28,11 +28,12 @@ struct verdict {
 int verdict_take(MPI_Comm comm, int status, uint64_t value, const char *doing, int64_t deadline_ns,
                  struct verdict *ret_result);
 
-/* The agreement of all ranks of a link, which is broken if the exchange fails. status is 0 or an
- * error of this rank whose text is stored, and value what all ranks must have alike. Returns 0 if
- * all have 0 and the same value. Otherwise all ranks fail: with the error of a rank that has one,
- * whose number begins the text; with -SHMVIEW_ERR_CONVERSION if values differ; or with _LOST or an
- * error of verdict_take(). */
+/* The agreement of all ranks of a link, which is broken if the exchange fails. status is 0, a
+ * positive outcome, or an error of this rank whose text is stored, and value what all ranks must
+ * have alike. Returns the greatest outcome of all ranks if none has an error and the values are
+ * equal. Otherwise all ranks fail: with the error of a rank that has one, whose number begins the
+ * text; with -SHMVIEW_ERR_CONVERSION if values differ; or with _LOST or an error of verdict_take().
+ */
 int verdict_of_link(struct shmview_mpi_link *link, int status, uint64_t value, const char *doing,
                     int64_t deadline_ns);
 

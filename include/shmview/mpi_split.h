@@ -71,7 +71,8 @@ int shmview_mpi_split_bytes(struct shmview_mpi_link *link,
 
 /* Splits an array over the segments of all nodes. The blocks of a node begin at byte offset of its
  * segment, in the order of the ranks. Elements are not touched. The segment must stay attached and
- * the link open until shmview_mpi_split_free().
+ * the link open until shmview_mpi_split_free(). If it is attached for reading, the split can be
+ * copied from, gathered and saved.
  *
  * Returns 0 on success, or an error of shmview_mpi_split_bytes() or shmview_view_make(), such as
  * -SHMVIEW_ERR_BOUNDS for a segment that is too small. */
@@ -101,14 +102,16 @@ int shmview_mpi_split_grid(const struct shmview_mpi_blocks *split, int *ret_grid
 /* Fills the halo of every block from the blocks beside it, corners included. At the end of a
  * dimension that is not periodic the halo stays as it is.
  *
- * Returns 0 on success, or -SHMVIEW_ERR_TIMED_OUT, _PEER, _LOST or _NO_MEMORY. */
+ * Returns 0 on success, or -SHMVIEW_ERR_READ_ONLY if a rank's block is read-only, _TIMED_OUT,
+ * _PEER, _LOST or _NO_MEMORY. */
 int shmview_mpi_halo(struct shmview_mpi_blocks *split, int64_t deadline_ns);
 
 /* Copies all elements of one split to another one of the same array, shape and type, in the same
  * link. Halos are not touched. The two must not share bytes.
  *
- * Returns 0 on success. Returns -SHMVIEW_ERR_INVALID if the links differ, _CONVERSION if shape or
- * type do, or an error of shmview_mpi_halo(). */
+ * Returns 0 on success. Returns -SHMVIEW_ERR_INVALID, on this rank alone, if the links differ;
+ * _CONVERSION if shape or type do; _READ_ONLY if a rank's block of `to` is read-only; or an error
+ * of shmview_mpi_halo(). */
 int shmview_mpi_split_copy(const struct shmview_mpi_blocks *to,
                            const struct shmview_mpi_blocks *from, int64_t deadline_ns);
 

@@ -117,6 +117,37 @@ static void try_halo(struct shmview_mpi_split_spec spec)
     free(memory);
 }
 
+/* Rank 2 has its block for reading: no rank exchanges halos, and none is left waiting. A split
+ * without halos has nothing to exchange. */
+static void try_read_only(void)
+{
+    const MPI_Comm alone = MPI_COMM_SELF;
+    struct shmview_mpi_split_spec spec = specs[5];
+    spec.format = "i";
+    spec.node = &alone;
+    for (int has_halo = 1; has_halo >= 0; has_halo--) {
+        uint64_t n_bytes = 0;
+        struct shmview_segment *segment;
+        struct shmview_mpi_blocks *split;
+        spec.halo = has_halo ? specs[5].halo : NULL;
+        OK(shmview_mpi_split_bytes(link_, &spec, soon(), &n_bytes));
+        void *memory = calloc(1, n_bytes);
+        CHECK(memory);
+        const uint32_t flags = ranks_me() == 2 ? SHMVIEW_WRAP_READ_ONLY : 0;
+        OK(shmview_wrap(memory, n_bytes, flags, NULL, NULL, &segment));
+        OK(shmview_mpi_split(link_, &spec, segment, 0, soon(), &split));
+        if (has_halo) {
+            REFUSED(shmview_mpi_halo(split, soon()), READ_ONLY);
+            CHECK(strncmp(shmview_mpi_error_text(), "rank 2: ", 8) == 0);
+        } else {
+            OK(shmview_mpi_halo(split, soon()));
+        }
+        OK(shmview_mpi_split_free(split));
+        OK(shmview_detach(segment));
+        free(memory);
+    }
+}
+
 int main(int argc, char **argv)
 {
     ranks_begin(&argc, &argv);
@@ -130,6 +161,7 @@ int main(int argc, char **argv)
                 try_halo(spec);
             }
     }
+    try_read_only();
     OK(shmview_mpi_link_close(link_));
     return ranks_end();
 }

@@ -62,7 +62,7 @@ struct mine {
     void *memory;
 };
 
-static void mine_init(struct mine *mine, struct shmview_mpi_split_spec spec)
+static void mine_init_with(struct mine *mine, struct shmview_mpi_split_spec spec, uint32_t flags)
 {
     const MPI_Comm alone = MPI_COMM_SELF;
     uint64_t n_bytes = 0;
@@ -71,8 +71,13 @@ static void mine_init(struct mine *mine, struct shmview_mpi_split_spec spec)
     OK(shmview_mpi_split_bytes(link_, &spec, soon(), &n_bytes));
     mine->memory = calloc(1, n_bytes + 64);
     CHECK(mine->memory);
-    OK(shmview_wrap(mine->memory, n_bytes, 0, NULL, NULL, &mine->segment));
+    OK(shmview_wrap(mine->memory, n_bytes, flags, NULL, NULL, &mine->segment));
     OK(shmview_mpi_split(link_, &spec, mine->segment, 0, soon(), &mine->split));
+}
+
+static void mine_init(struct mine *mine, struct shmview_mpi_split_spec spec)
+{
+    mine_init_with(mine, spec, 0);
 }
 
 static void mine_deinit(struct mine *mine)
@@ -225,6 +230,17 @@ static void try_copies(const struct mine *from, size_t at)
     }
 }
 
+/* The block of rank 1 is read-only: all ranks refuse to copy to it, and the link still works. */
+static void try_read_only(const struct mine *other)
+{
+    struct mine made;
+    mine_init_with(&made, specs[4], ranks_me() == 1 ? SHMVIEW_WRAP_READ_ONLY : 0);
+    REFUSED(shmview_mpi_split_copy(made.split, other->split, soon()), READ_ONLY);
+    CHECK(strcmp(shmview_mpi_error_text(), "rank 1: the block to copy to is read-only") == 0);
+    OK(shmview_mpi_split_copy(other->split, made.split, soon()));
+    mine_deinit(&made);
+}
+
 /* The root has passed NULL. */
 static void try_nothing(const struct mine *made)
 {
@@ -263,6 +279,7 @@ static void try_errors(void)
     REFUSED(shmview_mpi_split_gather(made.split, 4, &block, soon()), INVALID);
     REFUSED(shmview_mpi_split_global(made.split, (const int64_t[]){0, 3}, (int64_t[2]){0}), BOUNDS);
     try_nothing(&made);
+    try_read_only(&made);
     mine_deinit(&made);
 }
 
