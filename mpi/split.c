@@ -75,7 +75,8 @@ static enum shmview_mpi_distribution distribution_of(const struct shmview_mpi_sp
 /* Chooses the grid. */
 static int plan_grid(int n_ranks, const struct shmview_mpi_split_spec *spec, int *ret_grid)
 {
-    int grid[SHMVIEW_MAX_NDIM] = {0}, fixed = 1, n_free = 0;
+    int grid[SHMVIEW_MAX_NDIM] = {0}, n_free = 0;
+    int64_t fixed = 1; /* at most n_ranks * n_ranks */
     for (uint32_t d = 0; d < spec->ndim; d++) {
         grid[d] = distribution_of(spec, d) == SHMVIEW_MPI_WHOLE ? 1
                   : spec->grid                                  ? spec->grid[d]
@@ -88,8 +89,8 @@ static int plan_grid(int n_ranks, const struct shmview_mpi_split_spec *spec, int
             fixed *= grid[d];
     }
     if (n_ranks % fixed != 0 || (n_free == 0 && fixed != n_ranks))
-        return text_fail(-SHMVIEW_ERR_INVALID, "%d ranks do not fill a grid of %d processes",
-                         n_ranks, fixed);
+        return text_fail(-SHMVIEW_ERR_INVALID, "%d ranks do not fill a grid of %lld processes",
+                         n_ranks, (long long)fixed);
     int result = text_check(MPI_Dims_create(n_ranks, (int)spec->ndim, grid), "a grid");
     if (result == 0)
         memcpy(ret_grid, grid, sizeof grid);

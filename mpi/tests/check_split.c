@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mpi/link.h"
 #include "support_ranks.h"
 
 #define BLOCK  SHMVIEW_MPI_BLOCK
@@ -250,6 +251,20 @@ static void try_nothing(const struct mine *made)
     CHECK(strcmp(shmview_mpi_error_text(), "rank 2: there is no path of the file") == 0);
 }
 
+/* More processes than an int can count, on so many ranks as only the plan needs. */
+static void try_large_grid(void)
+{
+    const int n = link_->n;
+    uint64_t n_bytes = 0;
+    struct shmview_mpi_split_spec spec = specs[4];
+    spec.format = "i";
+    spec.grid = (const int[]){65536, 65536};
+    link_->n = 65536;
+    REFUSED(shmview_mpi_split_bytes(link_, &spec, soon(), &n_bytes), INVALID);
+    link_->n = n;
+    CHECK(strstr(shmview_mpi_error_text(), "65536 ranks do not fill a grid of 4294967296 "));
+}
+
 static void try_errors(void)
 {
     uint64_t n_bytes = 0;
@@ -269,6 +284,7 @@ static void try_errors(void)
     REFUSED(shmview_mpi_split_bytes(link_, &spec, soon(), &n_bytes), FORMAT);
     CHECK(strncmp(shmview_mpi_error_text(), "rank 1: ", 8) == 0);
     CHECK(n_bytes == 0);
+    try_large_grid();
     mine_init(&made, specs[4]);
     REFUSED(shmview_mpi_split_save(made.split, 3, "/nowhere/split.npy", soon()), SYSTEM);
     CHECK(strncmp(shmview_mpi_error_text(), "rank 3: ", 8) == 0);
