@@ -145,7 +145,8 @@ static int make_plan(const struct shmview_mpi_link *link, const struct shmview_m
     plan->map.root = -1;
     plan->map.ndim = spec->ndim;
     plan->itemsize = format.itemsize;
-    plan->hash = mix(spec->ndim, spec->periodic);
+    /* Ranks without a node come together in node_split(), and those that have one do not. */
+    plan->hash = mix(mix(spec->ndim, spec->periodic), spec->node != NULL);
     for (const char *c = format.text; *c; c++)
         plan->hash = mix(plan->hash, (unsigned char)*c);
     result = plan_grid(link->n, spec, grid);

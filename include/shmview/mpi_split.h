@@ -53,7 +53,8 @@ struct shmview_mpi_split_spec {
     const int *grid; /* processes in each dimension. Default: MPI_Dims_create() chooses */
     /* Elements of the halo on each side, not for CYCLIC. It must not be wider than any block. */
     const int64_t *halo;
-    /* The ranks that share a segment. Default: as shmview_mpi_node_comm(). */
+    /* The ranks that share a segment, on all ranks or on none. Default: as shmview_mpi_node_comm().
+     */
     const MPI_Comm *node;
 };
 

@@ -251,6 +251,17 @@ static void try_nothing(const struct mine *made)
     CHECK(strcmp(shmview_mpi_error_text(), "rank 2: there is no path of the file") == 0);
 }
 
+/* Rank 0 looks for the ranks of its node, and the others know them. */
+static void try_node(void)
+{
+    const MPI_Comm alone = MPI_COMM_SELF;
+    uint64_t n_bytes = 0;
+    struct shmview_mpi_split_spec spec = specs[0];
+    spec.format = "i";
+    spec.node = ranks_me() == 0 ? NULL : &alone;
+    REFUSED(shmview_mpi_split_bytes(link_, &spec, soon(), &n_bytes), CONVERSION);
+}
+
 /* More processes than an int can count, on so many ranks as only the plan needs. */
 static void try_large_grid(void)
 {
@@ -285,6 +296,7 @@ static void try_errors(void)
     CHECK(strncmp(shmview_mpi_error_text(), "rank 1: ", 8) == 0);
     CHECK(n_bytes == 0);
     try_large_grid();
+    try_node();
     mine_init(&made, specs[4]);
     REFUSED(shmview_mpi_split_save(made.split, 3, "/nowhere/split.npy", soon()), SYSTEM);
     CHECK(strncmp(shmview_mpi_error_text(), "rank 3: ", 8) == 0);
