@@ -44,6 +44,7 @@ static uint64_t summary(const struct collective *c)
 {
     uint64_t hash = mix(UINT64_C(0xcbf29ce484222325), c->name, strlen(c->name) + 1);
     hash = mix(hash, &c->root, sizeof c->root);
+    hash = mix(hash, &c->operation, sizeof c->operation);
     if (c->phase)
         hash = mix(hash, c->phase, strlen(c->phase) + 1);
     if (!c->block)
@@ -143,9 +144,9 @@ static int compare_and_lock(struct shmview_mpi *job, int status, void *arg, int 
     if (result < 0)
         return result;
     if (!agreed.is_equal)
-        return text_fail(-SHMVIEW_ERR_INVALID,
-                         "%s: the nodes do not pass the same root, phase, shape and format",
-                         c->name);
+        return text_fail(
+            -SHMVIEW_ERR_INVALID,
+            "%s: the nodes do not pass the same root, phase, operation, shape and format", c->name);
     result = c->receives ? shmview_lock_until(job->segment, c->deadline_ns) : 0;
     c->is_locked = c->receives && result >= 0;
     c->was_dirty = result == SHMVIEW_OWNER_DIED;

@@ -23,9 +23,10 @@ struct collective {
     const struct shmview_view *from, *to; /* of this rank, or NULL */
     /* What all ranks must share: one block of the elements that move. */
     const struct shmview_view *block;
-    bool shares_to;    /* all members of a node must pass the same view `to` */
-    bool receives;     /* this node's segment will be written */
-    bool is_workspace; /* but has no result then: its phase stays */
+    uint32_t operation; /* its identity, or 0 */
+    bool shares_to;     /* all members of a node must pass the same view `to` */
+    bool receives;      /* this node's segment will be written */
+    bool is_workspace;  /* but has no result then: its phase stays */
 
     /* Set by collective_begin(). */
     int64_t deadline_ns;

@@ -90,18 +90,31 @@ static MPI_Datatype pair_of(const struct shmview_view *view)
     return MPI_DATATYPE_NULL;
 }
 
-/* The kinds of elements that an operation of MPI is defined for, or 0 for one of the program. */
-static unsigned kinds_of(MPI_Op op)
+/* Returns the number of an operation of MPI, from 1 on, and sets the kinds of elements that it is
+ * defined for; or returns 0 for one of the program. */
+static uint32_t find_known(MPI_Op op, unsigned *ret_kinds)
 {
-    if (op == MPI_MAX || op == MPI_MIN)
-        return INTEGER | REAL;
-    if (op == MPI_SUM || op == MPI_PROD)
-        return INTEGER | REAL | COMPLEX;
-    if (op == MPI_LAND || op == MPI_LOR || op == MPI_LXOR)
-        return INTEGER | LOGICAL;
-    if (op == MPI_BAND || op == MPI_BOR || op == MPI_BXOR)
-        return INTEGER;
-    return op == MPI_MINLOC || op == MPI_MAXLOC ? PAIR : 0;
+    const struct {
+        MPI_Op op;
+        unsigned kinds;
+    } known[] = {{MPI_MAX, INTEGER | REAL},
+                 {MPI_MIN, INTEGER | REAL},
+                 {MPI_SUM, INTEGER | REAL | COMPLEX},
+                 {MPI_PROD, INTEGER | REAL | COMPLEX},
+                 {MPI_LAND, INTEGER | LOGICAL},
+                 {MPI_LOR, INTEGER | LOGICAL},
+                 {MPI_LXOR, INTEGER | LOGICAL},
+                 {MPI_BAND, INTEGER},
+                 {MPI_BOR, INTEGER},
+                 {MPI_BXOR, INTEGER},
+                 {MPI_MINLOC, PAIR},
+                 {MPI_MAXLOC, PAIR}};
+    for (uint32_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (op == known[i].op) {
+            *ret_kinds = known[i].kinds;
+            return i + 1;
+        }
+    return 0;
 }
 
 int operation_init(struct operation *ret, MPI_Op op, const struct shmview_view *view)
@@ -110,7 +123,8 @@ int operation_init(struct operation *ret, MPI_Op op, const struct shmview_view *
     if (op == MPI_OP_NULL || op == MPI_REPLACE || op == MPI_NO_OP)
         return text_fail(-SHMVIEW_ERR_INVALID, "the operation does not combine elements");
     struct number number = number_of(view->dtype);
-    const unsigned kinds = kinds_of(op);
+    unsigned kinds = 0;
+    const uint32_t known = find_known(op, &kinds);
     if (kinds & PAIR && view->dtype == SHMVIEW_STRUCT) {
         number.type = pair_of(view);
         number.kind = number.type == MPI_DATATYPE_NULL ? 0 : PAIR;
@@ -123,6 +137,7 @@ int operation_init(struct operation *ret, MPI_Op op, const struct shmview_view *
     if (result < 0)
         return result;
     o.commutes = commutes != 0;
+    o.identity = 2 * known + o.commutes;
     o.type = number.type;
     snprintf(o.format, sizeof o.format, "%s", number.format ? number.format : view->format);
     if (o.type == MPI_DATATYPE_NULL) {

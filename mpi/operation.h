@@ -12,6 +12,7 @@ struct operation {
     MPI_Op op;
     MPI_Datatype type; /* of one element */
     bool owns_type, commutes;
+    uint32_t identity; /* what ranks compare: the operation of MPI, or 0, and whether it commutes */
     char format[SHMVIEW_FORMAT_BYTES]; /* of an element that op works on: native, aligned */
     uint32_t itemsize;                 /* bytes of it */
 };

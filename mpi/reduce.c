@@ -123,6 +123,7 @@ static int reduce(struct shmview_mpi *job, const struct shmview_view *from,
     if (status == 0) {
         c->from = from;
         c->to = c->block = to;
+        c->operation = operation.identity;
     }
     int result = collective_begin(job, c, status);
     if (result < 0) {

@@ -181,7 +181,8 @@ int shmview_mpi_bcast(struct shmview_mpi *job, const struct shmview_view *view, 
  * the results of the nodes. op is an operation of MPI or of the program. An operation of MPI needs
  * elements that it is defined for: numbers, or for MPI_MINLOC and MPI_MAXLOC a struct that is laid
  * out as one of MPI's pairs ("T{d:value:i:index:}"). Swapped numbers are converted. An operation of
- * the program gets the MPI datatype of the number, or contiguous bytes for every other format.
+ * the program gets the MPI datatype of the number, or contiguous bytes for every other format. Two
+ * operations of the program are compared only by whether they commute.
  * Blocks until this node has the result. Returns 0, _CONVERSION if op is not defined for the
  * format, or an error of jobs. */
 int shmview_mpi_reduce(struct shmview_mpi *job, const struct shmview_view *from,

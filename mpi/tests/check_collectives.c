@@ -243,6 +243,26 @@ static void check_operations(void)
 
 /* --- Errors -------------------------------------------------------------- */
 
+/* Ranks that reduce by different operations, on one node and on two. */
+static void check_other_operations(const struct shmview_view *from, const struct shmview_view *to)
+{
+    const int node = shmview_mpi_node(job, ranks_me()), is_last = ranks_me() == ranks_n() - 1;
+    MPI_Op ordered, commuting;
+    MPI_Op_create(compose, 0, &ordered);
+    MPI_Op_create(compose, 1, &commuting);
+    REFUSED(shmview_mpi_allreduce(job, from, to, is_last ? MPI_MAX : MPI_SUM, NULL), INVALID);
+    REFUSED(shmview_mpi_reduce(job, from, to, is_last ? MPI_MAX : MPI_SUM, 0, NULL), INVALID);
+    REFUSED(shmview_mpi_allreduce(job, from, to, is_last ? ordered : commuting, NULL), INVALID);
+    REFUSED(shmview_mpi_allreduce(job, from, to, is_last ? commuting : MPI_SUM, NULL), INVALID);
+    if (shmview_mpi_nodes(job) > 1) {
+        REFUSED(shmview_mpi_allreduce(job, from, to, node ? MPI_MIN : MPI_MAX, NULL), INVALID);
+        CHECK(strstr(shmview_mpi_error_text(), "the nodes do not pass the same root, phase, op"));
+        REFUSED(shmview_mpi_allreduce(job, from, to, node ? ordered : commuting, NULL), INVALID);
+    }
+    MPI_Op_free(&ordered);
+    MPI_Op_free(&commuting);
+}
+
 static void check_errors(void)
 {
     struct shmview_segment *segment = shmview_mpi_segment(job);
@@ -266,6 +286,7 @@ static void check_errors(void)
         REFUSED(shmview_mpi_bcast(job, &b, 0, NULL), INVALID);
     else
         REFUSED(shmview_mpi_allreduce(job, &b, &b, MPI_SUM, NULL), INVALID);
+    check_other_operations(&a, &b);
     /* The handle is not broken. */
     OK(shmview_mpi_bcast(job, &b, 0, NULL));
 }
