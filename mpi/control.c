@@ -147,17 +147,10 @@ static int read_records(struct shmview_mpi *job)
     return outcome;
 }
 
-static int lead(struct shmview_mpi *job, control_work *work, void *arg, int64_t deadline_ns)
+/* Writes the result, and wakes the members. */
+static void release(struct shmview_mpi *job, int status)
 {
     struct control *control = job->control;
-    int broken = 0;
-    int status = await_members(job, deadline_ns);
-    if (status == 0)
-        status = read_records(job);
-    else
-        broken = 1;
-    status = work(job, status, arg, &broken);
-    job->is_broken |= broken != 0;
     struct control_result *result = result_of(job);
     result->status = status;
     result->rank = job->failed_rank;
@@ -165,6 +158,23 @@ static int lead(struct shmview_mpi *job, control_work *work, void *arg, int64_t 
     snprintf(result->text, sizeof result->text, "%s", status < 0 ? text_last() : "");
     atomic_store(&control->released, job->epoch);
     shmview_word_wake((const uint32_t *)&control->released, 0);
+}
+
+static int lead(struct shmview_mpi *job, control_work *work, void *arg, int64_t deadline_ns)
+{
+    int broken = 0;
+    int status = await_members(job, deadline_ns);
+    if (status < 0) {
+        /* The work is to inform other nodes, which may be late. It may replace the text. */
+        broken = 1;
+        job->is_broken = true;
+        release(job, status);
+        work(job, status, arg, &broken);
+        return text_fail(status, "%s", result_of(job)->text);
+    }
+    status = work(job, read_records(job), arg, &broken);
+    job->is_broken |= broken != 0;
+    release(job, status);
     return status;
 }
 

@@ -12,7 +12,7 @@
  *             leader if it is the last one
  *   leader    waits until `arrived` is the number of this meeting times that of the members; reads
  *             the records; works; writes the result; then stores the number of the meeting in
- *             `released`, and wakes all
+ *             `released`, and wakes all. If a member does not come, it works after that
  *   member    waits until `released` is the number of this meeting, and reads the result
  *
  *   arrived    0 -> n_members -> 2 * n_members ... (wraps); added to by members, read by the leader
@@ -111,7 +111,9 @@ const struct control_record *control_of(const struct shmview_mpi *job, int membe
 int control_look(struct shmview_mpi *job);
 
 /* The leader's work in a meeting, after all members of the node have come. status is the first
- * error of a member, or 0. It returns the status of the meeting. It may set *ret_broken. */
+ * error of a member, or 0. It returns the status of the meeting. It may set *ret_broken. If a
+ * member has not come, *ret_broken is 1, status is the error, and so is the status of the meeting.
+ */
 typedef int control_work(struct shmview_mpi *job, int status, void *arg, int *ret_broken);
 
 /* Meets the other members of the node, with the status of this rank, whose text is stored if it is

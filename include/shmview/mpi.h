@@ -38,9 +38,10 @@
  * Failure. Arguments are compared before a byte is moved, and a wrong one is an error of every
  * rank, after which the job may go on. After any other error the handle is broken: each further
  * collective call fails with _LOST, and the program should close it and end. A wait ends at a
- * deadline (struct shmview_mpi_spec). If a rank of this node dies, the others find out within 0.1
- * s; most MPIs end the whole job then. If bytes may be half written, the lock is left as by a dead
- * owner, so that the next owner gets SHMVIEW_OWNER_DIED, and the phase stays as it was.
+ * deadline (struct shmview_mpi_spec). If a rank dies for which others of its node wait, they find
+ * out within 0.1 s; most MPIs end the whole job then. If bytes may be half written, the lock is
+ * left as by a dead owner, so that the next owner gets SHMVIEW_OWNER_DIED, and the phase stays as
+ * it was.
  *
  * Results. Each call returns 0 on success and a negated enum shmview_error on failure; _NAME is
  * short for -SHMVIEW_ERR_NAME. After a failure the out parameters are unchanged, and

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nodes: 2. A rank dies or fails while another node is late: who gets which error, and when. */
+#include <dlfcn.h>
+#include <mpi.h>
+#include <shmview/family.h>
+#include <shmview/mpi.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "support_ranks.h"
+
+/* Node 0 has the leader FIRST and the member MEMBER, node 1 the leader OTHER and one more rank. */
+enum {
+    FIRST,
+    MEMBER,
+    OTHER
+};
+
+static struct shmview_mpi *job;
+static struct shmview_view view;
+static bool takes_for_dead, informs;
+
+/* The library calls this function in place of that of libshmview. */
+int shmview_process_has_ended(uint64_t name)
+{
+    static int (*real)(uint64_t);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "shmview_process_has_ended");
+    if (!takes_for_dead)
+        return real(name);
+    if (informs)
+        MPI_Send(NULL, 0, MPI_BYTE, MEMBER, 0, MPI_COMM_WORLD);
+    informs = false;
+    return 1;
+}
+
+static void await_rank(int rank)
+{
+    MPI_Irecv(NULL, 0, MPI_BYTE, rank, 0, MPI_COMM_WORLD, ranks_request());
+    ranks_wait();
+}
+
+static void open_job(const char *name, int64_t timeout_ns)
+{
+    const struct shmview_view_spec bytes = {
+        .name = "bytes", .format = "B", .ndim = 1, .shape = (int64_t[]){8}};
+    const struct shmview_mpi_layout layout = {.name = "only", .views = &bytes, .n_views = 1};
+    const struct shmview_mpi_spec spec = {.struct_bytes = sizeof spec,
+                                          .size = 4096,
+                                          .timeout_ns = timeout_ns,
+                                          .layouts = &layout,
+                                          .n_layouts = 1};
+    OK(shmview_mpi_open(MPI_COMM_WORLD, NULL, name, &spec, &job));
+    OK(shmview_view_cast(shmview_mpi_segment(job), "B", 0, 4096, &view));
+    takes_for_dead = informs = false;
+}
+
+/* The leader of the other node comes after a member of this one has its error, so that the member
+ * cannot have waited for that node. */
+static void check_early(void)
+{
+    open_job("early", 20000000000);
+    takes_for_dead = informs = ranks_me() == FIRST;
+    if (ranks_me() == MEMBER)
+        await_rank(FIRST);
+    if (ranks_me() == OTHER)
+        await_rank(MEMBER);
+    REFUSED(shmview_mpi_bcast(job, &view, 0, NULL), PEER);
+    if (ranks_me() == MEMBER)
+        MPI_Send(NULL, 0, MPI_BYTE, OTHER, 0, MPI_COMM_WORLD);
+    CHECK(strcmp(shmview_mpi_error_text(), "rank 1 on this node has died") == 0);
+    CHECK(shmview_mpi_failed_rank(job) == (ranks_me() < OTHER ? MEMBER : -1));
+    REFUSED(shmview_mpi_bcast(job, &view, 0, NULL), LOST);
+    ranks_barrier();
+    OK(shmview_mpi_close(job));
+}
+
+/* No rank of the other node comes, and the leader learns that at the deadline. The reason of its
+ * failure is still the death. */
+static void check_reason(void)
+{
+    open_job("reason", 2000000000);
+    takes_for_dead = ranks_me() == FIRST;
+    if (ranks_me() == FIRST) {
+        REFUSED(shmview_mpi_bcast(job, &view, 0, NULL), PEER);
+        CHECK(strcmp(shmview_mpi_error_text(), "rank 1 on this node has died") == 0);
+    }
+    ranks_barrier();
+    if (ranks_me() == MEMBER)
+        REFUSED(shmview_mpi_bcast(job, &view, 0, NULL), PEER);
+    const int closed = shmview_mpi_close(job);
+    CHECK(closed == (ranks_me() < OTHER ? 0 : -SHMVIEW_ERR_TIMED_OUT));
+}
+
+int main(int argc, char **argv)
+{
+    ranks_begin(&argc, &argv);
+    open_job("nodes", 20000000000);
+    const bool has_nodes = shmview_mpi_nodes(job) > 1;
+    CHECK(!has_nodes || (shmview_mpi_node(job, MEMBER) == shmview_mpi_node(job, FIRST) &&
+                         shmview_mpi_node(job, OTHER) != shmview_mpi_node(job, FIRST)));
+    OK(shmview_mpi_close(job));
+    if (has_nodes) {
+        check_early();
+        check_reason();
+    }
+    return ranks_end();
+}
