@@ -118,14 +118,18 @@ static int compare_members(struct shmview_mpi *job, const struct collective *c)
 }
 
 /* The agreement of the leaders about the status and the value of their nodes. Returns the error of
- * a node, or 0. */
+ * a node, or 0. If *ret_broken is set, status is the error of this node, and is returned. */
 static int agree(struct shmview_mpi *job, const struct collective *c, int status, uint64_t value,
                  int *ret_broken, struct verdict *ret_agreed)
 {
     int result = verdict_take(job->leaders, status, value, c->name, c->deadline_ns, ret_agreed);
-    if (result < 0 || *ret_broken) {
+    if (*ret_broken)
+        return status;
+    if (result < 0) {
+        /* An error of arguments, after which the job could go on, is not the reason. */
         *ret_broken = 1;
-        return status < 0 ? status : result;
+        job->failed_rank = -1;
+        return result;
     }
     /* After these a rank is missing, on another node perhaps. */
     *ret_broken =

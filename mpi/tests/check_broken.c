@@ -50,6 +50,7 @@ static void open_job(const char *name, int64_t timeout_ns)
                                           .timeout_ns = timeout_ns,
                                           .layouts = &layout,
                                           .n_layouts = 1};
+    ranks_barrier(); /* the close of the last job may have waited until its deadline */
     OK(shmview_mpi_open(MPI_COMM_WORLD, NULL, name, &spec, &job));
     OK(shmview_view_cast(shmview_mpi_segment(job), "B", 0, 4096, &view));
     takes_for_dead = informs = false;
@@ -79,7 +80,7 @@ static void check_early(void)
  * failure is still the death. */
 static void check_reason(void)
 {
-    open_job("reason", 2000000000);
+    open_job("reason", 3000000000);
     takes_for_dead = ranks_me() == FIRST;
     if (ranks_me() == FIRST) {
         REFUSED(shmview_mpi_bcast(job, &view, 0, NULL), PEER);
@@ -88,6 +89,23 @@ static void check_reason(void)
     ranks_barrier();
     if (ranks_me() == MEMBER)
         REFUSED(shmview_mpi_bcast(job, &view, 0, NULL), PEER);
+    const int closed = shmview_mpi_close(job);
+    CHECK(closed == (ranks_me() < OTHER ? 0 : -SHMVIEW_ERR_TIMED_OUT));
+}
+
+/* The arguments of a rank are wrong, but the nodes cannot agree on that, so that the job does not
+ * go on. */
+static void check_wrong(void)
+{
+    open_job("wrong", 3000000000);
+    if (ranks_me() < OTHER) {
+        REFUSED(shmview_mpi_bcast(job, ranks_me() == MEMBER ? NULL : &view, 0, NULL), TIMED_OUT);
+        CHECK(strcmp(shmview_mpi_error_text(),
+                     "bcast: the deadline passed before every rank came") == 0);
+        CHECK(shmview_mpi_failed_rank(job) == -1);
+        REFUSED(shmview_mpi_bcast(job, &view, 0, NULL), LOST);
+    }
+    ranks_barrier();
     const int closed = shmview_mpi_close(job);
     CHECK(closed == (ranks_me() < OTHER ? 0 : -SHMVIEW_ERR_TIMED_OUT));
 }
@@ -103,6 +121,7 @@ int main(int argc, char **argv)
     if (has_nodes) {
         check_early();
         check_reason();
+        check_wrong();
     }
     return ranks_end();
 }
