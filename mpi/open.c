@@ -179,15 +179,31 @@ static int map_ranks(struct shmview_mpi *job)
     return result;
 }
 
-/* Duplicates comm, within the deadline, and divides it. */
-static int divide(struct shmview_mpi *job, MPI_Comm comm)
+static const char doing[] = "the communicators of a job";
+
+/* Duplicates comm within the deadline. After a failure MPI may still write the duplicate to its
+ * memory, so it is not freed. */
+static int duplicate(struct shmview_mpi *job, MPI_Comm comm)
 {
-    static const char doing[] = "the communicators of a job";
     MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Comm *copy = malloc(sizeof *copy);
+    if (!copy)
+        return text_fail(-SHMVIEW_ERR_NO_MEMORY, "%s: no memory", doing);
     /* Until a duplicate exists, errors go where those of comm go. */
-    int result = text_check(MPI_Comm_idup(comm, &job->all, &request), doing);
+    int result = text_check(MPI_Comm_idup(comm, copy, &request), doing);
     if (result == 0)
         result = verdict_wait(&request, doing, shmview_deadline(job->timeout_ns));
+    if (result < 0)
+        return result;
+    job->all = *copy;
+    free(copy);
+    return 0;
+}
+
+/* Duplicates comm and divides it. */
+static int divide(struct shmview_mpi *job, MPI_Comm comm)
+{
+    int result = duplicate(job, comm);
     if (result < 0) {
         job->is_broken = true;
         return result;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mpi/job.h"
 #include "mpi/verdict.h"
 #include "support_ranks.h"
 
@@ -26,6 +27,15 @@ static struct shmview_mpi_spec spec_of(uint32_t lifetime)
                                      .timeout_ns = 10000000000,
                                      .layouts = layouts,
                                      .n_layouts = 2};
+}
+
+/* The library calls this function in place of that of MPI. */
+static const MPI_Comm *duplicate;
+
+int MPI_Comm_idup(MPI_Comm comm, MPI_Comm *copy, MPI_Request *request)
+{
+    duplicate = copy;
+    return PMPI_Comm_idup(comm, copy, request);
 }
 
 /* The segment is one on each node, whoever writes. */
@@ -253,6 +263,63 @@ static void check_absent(void)
     ranks_barrier();
 }
 
+/* Sends nothing to another rank, or awaits that. */
+static void send_to(int rank)
+{
+    MPI_Isend(NULL, 0, MPI_BYTE, rank, 0, MPI_COMM_WORLD, ranks_request());
+    ranks_wait();
+}
+
+static void await(int rank)
+{
+    MPI_Irecv(NULL, 0, MPI_BYTE, rank, 0, MPI_COMM_WORLD, ranks_request());
+    ranks_wait();
+}
+
+/* The deadline passes on rank 0, whose duplicate of the communicator is still to come. */
+static void refuse_late(void)
+{
+    struct shmview_mpi_spec spec = spec_of(0);
+    struct shmview_mpi *job = NULL;
+    void *volatile held[8];
+    spec.timeout_ns = 500000000;
+    /* The allocator has no memory of the size of a job left, and gives that of the next one that is
+     * freed to the allocation after it. */
+    for (int i = 0; i < 8; i++)
+        held[i] = malloc(sizeof(struct shmview_mpi));
+    REFUSED(shmview_mpi_open(MPI_COMM_WORLD, NULL, "late", &spec, &job), TIMED_OUT);
+    void *volatile next = malloc(sizeof(struct shmview_mpi));
+    const uintptr_t begin = (uintptr_t)next, at = (uintptr_t)duplicate;
+    CHECK(begin && (at < begin || at >= begin + sizeof(struct shmview_mpi)));
+    free(next);
+    for (int i = 0; i < 8; i++)
+        free(held[i]);
+}
+
+/* The other ranks come to the first step after the deadline of rank 0, where MPI then ends what it
+ * has begun. No collective is in the way of that. */
+static void check_late(void)
+{
+    MPI_Comm copy = MPI_COMM_NULL;
+    ranks_barrier();
+    if (ranks_me() == 0) {
+        refuse_late();
+        for (int r = 1; r < ranks_n(); r++)
+            send_to(r);
+        for (int r = 1; r < ranks_n(); r++)
+            await(r);
+    } else {
+        await(0);
+        OK(MPI_Comm_idup(MPI_COMM_WORLD, &copy, ranks_request()));
+        ranks_wait();
+        send_to(0);
+    }
+    ranks_barrier();
+    if (ranks_me() != 0)
+        MPI_Comm_free(&copy);
+    ranks_barrier();
+}
+
 int main(int argc, char **argv)
 {
     ranks_begin(&argc, &argv);
@@ -264,5 +331,6 @@ int main(int argc, char **argv)
     check_undone();
     check_refused();
     check_absent();
+    check_late();
     return ranks_end();
 }
