@@ -192,8 +192,11 @@ int collective_begin(struct shmview_mpi *job, struct collective *c, int status)
                            c->name, c->phase);
     write_view(job, status == 0 ? c->from : NULL, &control_mine(job)->from);
     write_view(job, status == 0 ? c->to : NULL, &control_mine(job)->to);
-    return control_meet(job, status, status == 0 ? summary(c) : 0, compare_and_lock, c,
-                        c->deadline_ns);
+    const uint64_t value = status == 0 ? summary(c) : 0;
+    const int result = control_meet(job, status, value, compare_and_lock, c, c->deadline_ns);
+    if (!job->is_broken)
+        job->failed_rank = -1;
+    return result;
 }
 
 static int pass(struct shmview_mpi *job, int status, void *arg, int *ret_broken)

@@ -130,14 +130,21 @@ static int await_members(struct shmview_mpi *job, int64_t deadline_ns)
     }
 }
 
-/* The first error of a member, or its greatest outcome. Its text and rank are stored. */
+/* Whether a rank that has this error reports the failure of another one. */
+static bool is_about_another(int error)
+{
+    return error == -SHMVIEW_ERR_PEER || error == -SHMVIEW_ERR_TIMED_OUT;
+}
+
+/* The first error of a member, or its greatest outcome. Its text is stored, and its rank if that
+ * has failed. */
 static int read_records(struct shmview_mpi *job)
 {
     int outcome = 0;
     for (int i = 0; i < job->n_members; i++) {
         const struct control_record *record = control_of(job, i);
         if (record->status < 0) {
-            if (!job->is_failing)
+            if (!job->is_failing && !is_about_another(record->status))
                 job->failed_rank = job_ranks(job, job->node_index)[i];
             return text_fail(record->status, "%.*s", (int)sizeof record->text - 1, record->text);
         }

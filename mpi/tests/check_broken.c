@@ -18,9 +18,9 @@ enum {
 
 static struct shmview_mpi *job;
 static struct shmview_view view;
-static bool takes_for_dead, informs;
+static bool takes_for_dead, informs, fails;
 
-/* The library calls this function in place of that of libshmview. */
+/* The library calls these functions in place of those of libshmview and MPI. */
 int shmview_process_has_ended(uint64_t name)
 {
     static int (*real)(uint64_t);
@@ -32,6 +32,12 @@ int shmview_process_has_ended(uint64_t name)
         MPI_Send(NULL, 0, MPI_BYTE, MEMBER, 0, MPI_COMM_WORLD);
     informs = false;
     return 1;
+}
+
+int MPI_Irecv(void *bytes, int n, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+              MPI_Request *request)
+{
+    return fails ? MPI_ERR_OTHER : PMPI_Irecv(bytes, n, type, from, tag, comm, request);
 }
 
 static void await_rank(int rank)
@@ -53,7 +59,7 @@ static void open_job(const char *name, int64_t timeout_ns)
     ranks_barrier(); /* the close of the last job may have waited until its deadline */
     OK(shmview_mpi_open(MPI_COMM_WORLD, NULL, name, &spec, &job));
     OK(shmview_view_cast(shmview_mpi_segment(job), "B", 0, 4096, &view));
-    takes_for_dead = informs = false;
+    takes_for_dead = informs = fails = false;
 }
 
 /* The leader of the other node comes after a member of this one has its error, so that the member
@@ -110,6 +116,19 @@ static void check_wrong(void)
     CHECK(closed == (ranks_me() < OTHER ? 0 : -SHMVIEW_ERR_TIMED_OUT));
 }
 
+/* A leader reports an error of MPI in a transfer. It is not known which rank has failed. */
+static void check_report(void)
+{
+    open_job("report", 3000000000);
+    fails = ranks_me() == OTHER;
+    const int result = shmview_mpi_bcast(job, &view, 0, NULL);
+    fails = false;
+    CHECK(ranks_me() < OTHER || result == -SHMVIEW_ERR_PEER);
+    CHECK(shmview_mpi_failed_rank(job) == -1);
+    ranks_barrier();
+    shmview_mpi_close(job);
+}
+
 int main(int argc, char **argv)
 {
     ranks_begin(&argc, &argv);
@@ -122,6 +141,7 @@ int main(int argc, char **argv)
         check_early();
         check_reason();
         check_wrong();
+        check_report();
     }
     return ranks_end();
 }

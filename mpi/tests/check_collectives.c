@@ -276,6 +276,7 @@ static void check_errors(void)
     REFUSED(shmview_mpi_bcast(job, &b, -1, NULL), INVALID);
     REFUSED(shmview_mpi_bcast(job, is_last ? &c : &b, 0, NULL), INVALID);
     REFUSED(shmview_mpi_bcast(job, is_last ? NULL : &b, 0, NULL), INVALID);
+    CHECK(shmview_mpi_failed_rank(job) == -1);
     REFUSED(shmview_mpi_bcast(job, &b, 0, "unknown"), INVALID);
     CHECK(strstr(shmview_mpi_error_text(), "without a layout 'unknown'"));
     REFUSED(shmview_mpi_bcast(job, &b, is_last, NULL), INVALID);
