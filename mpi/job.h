@@ -27,6 +27,7 @@ struct shmview_mpi {
     bool is_ordered; /* ranks[i] is i for all i */
 
     struct shmview_mpi_link *link; /* between the leaders, which have it */
+    int *names;                    /* of its ranks, for its texts */
     struct shmview_connection *connection;
     bool owns_connection;
     struct shmview_segment *segment, *control_segment;

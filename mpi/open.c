@@ -244,6 +244,21 @@ static int keep_phases(struct shmview_mpi *job, const struct shmview_mpi_spec *s
     return 0;
 }
 
+/* Opens the link between the leaders, whose texts name their ranks of the job. */
+static int open_link(struct shmview_mpi *job)
+{
+    int *names = malloc((size_t)job->n_nodes * sizeof *names);
+    int result = shmview_mpi_link_open(job->leaders, &job->link);
+    if (result < 0 || !names) {
+        free(names);
+        return result < 0 ? result : text_fail(-SHMVIEW_ERR_NO_MEMORY, "no memory for a link");
+    }
+    for (int node = 0; node < job->n_nodes; node++)
+        names[node] = job_ranks(job, node)[0];
+    job->link->names = job->names = names;
+    return 0;
+}
+
 /* Opens the segments, first on the leaders, then on the others. Returns 0 or the outcome. */
 static int open_segments(struct shmview_mpi *job, const char *name,
                          const struct shmview_mpi_spec *spec)
@@ -256,7 +271,7 @@ static int open_segments(struct shmview_mpi *job, const char *name,
     if (result < 0)
         return result;
     const int outcome = result;
-    result = agree_all(job, job->member == 0 ? shmview_mpi_link_open(job->leaders, &job->link) : 0);
+    result = agree_all(job, job->member == 0 ? open_link(job) : 0);
     if (result < 0)
         return result;
     result = verdict_copy(job->node, &place, sizeof place, 0, shmview_deadline(job->timeout_ns));
@@ -280,6 +295,7 @@ static void free_job(struct shmview_mpi *job)
     free(job->node_of);
     free(job->ranks);
     free(job->first);
+    free(job->names);
     free(job->phases);
     free(job);
 }

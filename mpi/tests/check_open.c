@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "mpi/job.h"
+#include "mpi/link.h"
 #include "mpi/verdict.h"
 #include "support_ranks.h"
 
@@ -54,6 +55,9 @@ static void check_shared(void)
     CHECK(__atomic_load_n(count, __ATOMIC_SEQ_CST) == members);
     CHECK(shmview_mpi_nodes(job) * members == ranks_n());
     CHECK(shmview_mpi_node(job, ranks_n()) == -1 && shmview_mpi_node(job, -1) == -1);
+    /* The texts of the leaders' messages name ranks of the job, which are not those of the link. */
+    for (int i = 0; job->link && i < job->n_nodes; i++)
+        CHECK(link_name(job->link, i) == job_ranks(job, i)[0]);
     OK(shmview_mpi_close(job));
 }
 
