@@ -79,15 +79,17 @@ void frame_dealloc(PyObject *op)
 static int check_unused(struct frame *self)
 {
     struct segment *memory = self->memory;
-    Py_ssize_t n = 0;
+    Py_ssize_t n = 0, n_views = 0;
     bool is_known = false;
     char text[160];
     if (!memory || !memory->handle)
         return 0;
     for (struct view *view = memory->frame_views; view; view = view->later) {
         n += COUNT(view->n_exports);
+        n_views++;
         is_known |= view->address_is_known;
     }
+    n += COUNT(memory->n_out) - n_views; /* buffers of the Segment itself */
     if (n) {
         PyOS_snprintf(text, sizeof text,
                       "%zd arrays or buffers of the frame are still out: drop them, or the Frame",

@@ -165,6 +165,20 @@ def test_release_is_refused(stream, reader):
     assert held(stream) == 0
 
 
+@pytest.mark.parametrize("keep", [memoryview, lambda segment: numpy.frombuffer(segment, "u1")])
+def test_release_is_refused_because_of_a_buffer_of_the_bytes(stream, reader, keep):
+    write(stream, 1)
+    frame = reader.take(0)
+    view = frame["image"]
+    kept = keep(view.segment)
+    with pytest.raises(shmview.Busy, match="1 arrays or buffers of the frame are still out"):
+        frame.release()
+    assert not frame.released and view[0, 0] == 1
+    del kept
+    frame.release()
+    assert held(stream) == 0
+
+
 def test_an_address_keeps_the_slot_as_long_as_its_view(stream, reader):
     write(stream, 1)
     with reader.take(0) as frame:
