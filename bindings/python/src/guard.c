@@ -16,7 +16,7 @@ struct guard {
     int mode;                              /* of lock_take() */
     bool is_plain;                         /* of locked(), without a timeout */
     bool recovers;                         /* made by recover(): does not raise OwnerDied */
-    bool died;                             /* the last owner died, and the block repairs now */
+    unsigned n_repairing;                  /* its blocks since the last owner died, or 0 */
 };
 
 /* Makes a guard; timeout is None or seconds. Returns NULL with an exception for a wrong timeout. */
@@ -40,7 +40,7 @@ static PyObject *guard_make(PyObject *op, PyObject *timeout, int mode, bool reco
     self->mode = mode;
     self->is_plain = mode == SHMVIEW_EXCLUSIVE && !recovers && !timeout;
     self->recovers = recovers;
-    self->died = false;
+    self->n_repairing = 0;
     return (PyObject *)self;
 }
 
@@ -72,8 +72,11 @@ static PyObject *enter_until(struct guard *self, int64_t deadline)
         return raise_error(self->segment->state, -SHMVIEW_ERR_TIMED_OUT, NULL);
     if (r < 0)
         return NULL;
-    self->died = r == SHMVIEW_OWNER_DIED;
-    return self->died ? died : Py_NewRef(Py_None);
+    if (r == SHMVIEW_OWNER_DIED)
+        self->n_repairing = 1;
+    else if (self->n_repairing) /* a nested block gets no report */
+        self->n_repairing++;
+    return r == SHMVIEW_OWNER_DIED ? died : Py_NewRef(Py_None);
 }
 
 /* Guard.__enter__(). The plain case comes first and inline, because it is the common way to take
@@ -93,8 +96,8 @@ PyObject *guard_enter(PyObject *op, PyObject *const *Py_UNUSED(args), Py_ssize_t
     return parse_timeout(self->timeout, &deadline) ? NULL : enter_until(self, deadline);
 }
 
-/* Guard.__exit__(): gives the lock back. If the block of recover() has raised, the bytes are not
- * repaired, and the next owner gets OwnerDied again. */
+/* Guard.__exit__(): gives the lock back. If the block of recover() that got the report of a death
+ * has raised, the bytes are not repaired, and the next owner gets OwnerDied again. */
 PyObject *guard_exit(PyObject *op, PyObject *const *args, Py_ssize_t n)
 {
     struct guard *self = (struct guard *)op;
@@ -106,8 +109,8 @@ PyObject *guard_exit(PyObject *op, PyObject *const *args, Py_ssize_t n)
     if (r)
         return raise_error(segment->state, r, NULL);
     bool failed = n > 0 && args[0] != Py_None;
-    bool repaired = !(self->died && failed);
-    self->died = false;
+    bool repaired = !(self->n_repairing == 1 && failed);
+    self->n_repairing -= self->n_repairing > 0;
     if (lock_give(segment, repaired))
         return NULL;
     Py_RETURN_NONE;

@@ -15,7 +15,7 @@ import time
 import pytest
 
 import shmview
-from conftest import await_
+from conftest import DIE_INSIDE, await_
 
 pytestmark = pytest.mark.usefixtures("daemon")
 
@@ -105,6 +105,44 @@ def test_owner_died():
     assert (e.value.pid, e.value.when, e.value.died_at) == (os.getpid(), 0, None)
     with seg.recover():
         pass
+
+
+# A guard that is kept, and whose inner block ends before the outer one.
+NESTED = """
+import os, shmview, sys, time
+seg = shmview.create("nested", 100)
+inner_fails, outer_fails = sys.argv[1:]
+""" + DIE_INSIDE + """
+die_inside(seg)
+guard = seg.recover()
+try:
+    with guard as died:
+        assert died
+        try:
+            with guard as again:
+                assert again is None
+                1 // (inner_fails == "no")
+        except ZeroDivisionError:
+            pass
+        1 // (outer_fails == "no")
+except ZeroDivisionError:
+    pass
+with guard as died:
+    print(died is not None)
+try:
+    with guard:
+        1 // 0  # nobody has died since
+except ZeroDivisionError:
+    pass
+with seg.locked():
+    pass
+"""
+
+
+@pytest.mark.parametrize("inner", ["no", "yes"])
+@pytest.mark.parametrize("outer", ["no", "yes"])
+def test_a_nested_guard_keeps_the_report(run, inner, outer):
+    assert run(NESTED, inner, outer) == f"{outer == 'yes'}\n"
 
 
 def test_death_wakes_a_waiter():
