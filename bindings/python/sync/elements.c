@@ -24,7 +24,7 @@ int elements_find(struct state *state, PyObject *obj, bool is_array, struct elem
     if (PyObject_GetBuffer(obj, &buffer, PyBUF_WRITABLE))
         return -1;
     ret->data = buffer.buf;
-    ret->itemsize = ret->length ? buffer.len / ret->length : 1;
+    ret->itemsize = buffer.itemsize; /* that of an element, also for an array without any */
     ret->code[0] = (char)PyUnicode_READ_CHAR(code, 0);
     PyBuffer_Release(&buffer);
     return 0;

@@ -7,6 +7,7 @@ import ctypes
 import errno
 import gc
 import multiprocessing
+import struct
 
 import pytest
 from conftest import Point, arenas, outcome
@@ -165,6 +166,15 @@ def test_ctypes_and_numpy():
     assert a[:] == [1, 7, 8, 4]
     assert memoryview(a).format == "i" and memoryview(a).shape == (4,)
     assert memoryview(shmview.Value("d", 1.5)).nbytes == 8
+
+
+@pytest.mark.parametrize("code", "bBhHiIlLqQfd")
+def test_an_array_without_elements(code):
+    numpy = pytest.importorskip("numpy")
+    a = shmview.Array(code, 0)
+    assert numpy.asarray(a).shape == (0,) and numpy.asarray(a).dtype == code
+    assert memoryview(a).itemsize == struct.calcsize(code) and memoryview(a).nbytes == len(a) == 0
+    assert a[:] == []
 
 
 @pytest.mark.parametrize("code, values", [("i", [1, 2]), ("B", [255, 0]), ("d", [1, 2]), ("c", b"ab"), ("i", [-1, 2])])
