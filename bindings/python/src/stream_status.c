@@ -189,15 +189,20 @@ PyObject *stream_status(PyObject *op, PyObject *Py_UNUSED(unused))
 
 /* --- Waiting for one of several ------------------------------------------ */
 
-/* Converts ('change', segment, seen) or ('phase', segment, generation). Returns 0, or -1 with an
- * exception. */
+/* Converts ('change', segment, seen) or ('phase', segment, generation), except the handle. Returns
+ * 0, or -1 with an exception. */
 static int parse_tuple(struct state *state, PyObject *tuple, struct shmview_wait *ret)
 {
-    PyObject *segment;
+    PyObject *segment, *number;
     const char *kind;
-    unsigned long long seen;
-    if (!PyArg_ParseTuple(tuple, "sO!K:wait_any", &kind, state->segment_type, &segment, &seen))
+    if (!PyArg_ParseTuple(tuple, "sO!O:wait_any", &kind, state->segment_type, &segment, &number))
         return -1;
+    PyObject *index = PyNumber_Index(number);
+    if (!index)
+        return -1;
+    unsigned long long seen = PyLong_AsUnsignedLongLong(index);
+    Py_DECREF(index);
+    PyErr_Clear(); /* one that does not fit is the largest */
     bool is_phase = kind[0] == 'p';
     if ((strcmp(kind, "phase") != 0 && strcmp(kind, "change") != 0) || seen > UINT32_MAX) {
         PyErr_SetString(PyExc_ValueError,
@@ -206,29 +211,39 @@ static int parse_tuple(struct state *state, PyObject *tuple, struct shmview_wait
     }
     ret->kind = is_phase ? SHMVIEW_WAIT_PHASE : SHMVIEW_WAIT_CHANGE;
     ret->seen = (uint32_t)seen;
-    ret->segment = segment_use((struct segment *)segment);
-    return ret->segment ? 0 : -1;
+    return 0;
 }
 
-/* Converts an entry of wait_any(). Returns 0, or -1 with an exception. */
+/* Converts an entry of wait_any(), except the handle. Returns 0, or -1 with an exception. */
 static int parse_entry(struct state *state, PyObject *entry, struct shmview_wait *ret)
 {
     *ret = (struct shmview_wait){.kind = SHMVIEW_WAIT_FRAME};
-    if (PyObject_TypeCheck(entry, state->stream_type)) {
-        ret->stream = stream_use((struct stream *)entry);
-        return ret->stream ? 0 : -1;
-    }
+    if (PyObject_TypeCheck(entry, state->stream_type))
+        return 0;
     if (PyObject_TypeCheck(entry, state->segment_type)) {
         ret->kind = SHMVIEW_WAIT_CHANGE;
-        ret->segment = segment_use((struct segment *)entry);
-        ret->seen = ret->segment ? shmview_change(ret->segment) : 0;
-        return ret->segment ? 0 : -1;
+        return 0;
     }
     if (PyTuple_Check(entry))
         return parse_tuple(state, entry, ret);
     PyErr_Format(PyExc_TypeError, "wait_any() waits for a Stream, a Segment or a tuple, not %.100s",
                  Py_TYPE(entry)->tp_name);
     return -1;
+}
+
+/* Finds the handle of an entry, and of a Segment the change up to which the caller has seen it.
+ * Returns 0, or -1 with an exception. */
+static int find_handle(PyObject *entry, struct shmview_wait *ret)
+{
+    bool is_tuple = PyTuple_Check(entry);
+    if (ret->kind == SHMVIEW_WAIT_FRAME) {
+        ret->stream = stream_use((struct stream *)entry);
+        return ret->stream ? 0 : -1;
+    }
+    ret->segment = segment_use((struct segment *)(is_tuple ? PyTuple_GET_ITEM(entry, 1) : entry));
+    if (ret->segment && !is_tuple)
+        ret->seen = shmview_change(ret->segment);
+    return ret->segment ? 0 : -1;
 }
 
 /* Counts the objects of all entries as used, or ends that. */
@@ -245,6 +260,30 @@ static void use_all(struct state *state, PyObject *entries, bool begins)
     }
 }
 
+/* Waits for one of the entries, and returns it; or NULL with an exception. The search for a handle
+ * may give the GIL away, so the entries are in use before the first one is found. */
+static PyObject *wait_for(struct state *state, PyObject *entries, struct shmview_wait *waits,
+                          int64_t deadline)
+{
+    Py_ssize_t n = PyTuple_GET_SIZE(entries);
+    PyObject *found = NULL;
+    size_t index;
+    bool are_open = true;
+    use_all(state, entries, true);
+    for (Py_ssize_t i = 0; are_open && i < n; i++)
+        are_open = find_handle(PyTuple_GET_ITEM(entries, i), &waits[i]) == 0;
+    if (are_open) {
+        int r;
+        UNLOCKED_CALL(r, shmview_wait_any(waits, (size_t)n, deadline, &index));
+        if (r == 0)
+            found = Py_NewRef(PyTuple_GET_ITEM(entries, (Py_ssize_t)index));
+        else
+            raise_error(state, r, NULL);
+    }
+    use_all(state, entries, false);
+    return found;
+}
+
 PyObject *module_wait_any(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     static char *keywords[] = {"entries", "timeout", NULL};
@@ -252,7 +291,6 @@ PyObject *module_wait_any(PyObject *module, PyObject *args, PyObject *kwargs)
     struct shmview_wait waits[SHMVIEW_WAIT_MAX];
     PyObject *sequence, *timeout = Py_None, *found = NULL;
     int64_t deadline;
-    size_t index;
     int r = 0;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:wait_any", keywords, &sequence, &timeout) ||
         parse_timeout(timeout, &deadline))
@@ -268,15 +306,8 @@ PyObject *module_wait_any(PyObject *module, PyObject *args, PyObject *kwargs)
     }
     for (Py_ssize_t i = 0; r == 0 && i < n; i++)
         r = parse_entry(state, PyTuple_GET_ITEM(entries, i), &waits[i]);
-    if (r == 0) {
-        use_all(state, entries, true);
-        UNLOCKED_CALL(r, shmview_wait_any(waits, (size_t)n, deadline, &index));
-        use_all(state, entries, false);
-        if (r == 0)
-            found = Py_NewRef(PyTuple_GET_ITEM(entries, (Py_ssize_t)index));
-        else
-            raise_error(state, r, NULL);
-    }
+    if (r == 0)
+        found = wait_for(state, entries, waits, deadline);
     Py_DECREF(entries);
     return found;
 }

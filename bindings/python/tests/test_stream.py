@@ -287,10 +287,11 @@ def test_waiting_for_any():
     with seg.locked():
         seg.switch("one")
     assert shmview.wait_any([phase], 0) == phase
-    for wrong in [], [left] * 65, [("pause", seg, 1)], [("phase", seg, 1 << 32)]:
+    for wrong in [], [left] * 65, [("pause", seg, 1)], [("phase", seg, 1 << 32)], [("change", seg, (1 << 64) + 5)], \
+            [("change", seg, -1)]:
         with pytest.raises(ValueError, match="wait_any"):
             shmview.wait_any(wrong)
-    for wrong in [1], [("phase", 1, 1)], 5:
+    for wrong in [1], [("phase", 1, 1)], [("phase", seg, 1.5)], 5:
         with pytest.raises(TypeError):
             shmview.wait_any(wrong)
     for stream in (left, right, *readers):

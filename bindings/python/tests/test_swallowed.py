@@ -20,6 +20,7 @@ LIBRARY = """
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 static __thread int (*is_over)(void *);
 static __thread void *is_over_arg;
 char chosen[64]; /* the call after which a signal comes, once */
@@ -49,7 +50,14 @@ CALL(shmview_ping, (p a), (a))
 CALL(shmview_attach, (p a, p b, int c, unsigned d, p e), (a, b, c, d, e))
 CALL(shmview_create, (p a, p b, uint64_t c, p d, p e), (a, b, c, d, e))
 CALL(shmview_remove, (p a, p b), (a, b))
-CALL(shmview_detach, (p a), (a))
+volatile int hold; /* 1: the next call detaches when it is 0 again; 2: that call waits */
+int shmview_detach(p a)
+{
+    if (hold == 1)
+        for (hold = 2; hold; usleep(1000)) {
+        }
+    return pass("shmview_detach", ((int (*)(p))dlsym(RTLD_NEXT, "shmview_detach"))(a));
+}
 CALL(shmview_describe, (p a, p b, p c), (a, b, c))
 CALL(shmview_define, (p a, p b, p c, size_t d), (a, b, c, d))
 CALL(shmview_view_open, (p a, p b, p c, p d), (a, b, c, d))
@@ -204,9 +212,48 @@ with seg.recover() as died:
     assert died.pid == pid
 """ + EPILOGUE
 
+# A detach that will be refused lets wait_any() wait between two entries. No thread gives the GIL away unless it waits, so
+# wait_any() has begun once the main thread goes on.
+WAITS = PROLOGUE + """
+sys.setswitchinterval(1000)
+hold, begun, ended = ctypes.c_int.in_dll(library, "hold"), [], []
+other = shmview.create("other", 100, connection=connection)
+tensor = other.cast("B").__dlpack__(max_version=(1, 0))
+def refused(call):
+    try:
+        call()
+    except shmview.Busy:
+        ended.append("refused")
+def wait():
+    begun.append(True)
+    ended.append(shmview.wait_any([seg, ("change", other, other_change)], 20))
+other_change = other.change
+hold.value = 1
+closer, waiter = (threading.Thread(target=call, args=args, daemon=True) for call, *args in (
+    (refused, other.close), (wait,)))
+closer.start()
+while hold.value != 2:
+    time.sleep(0.001)
+waiter.start()
+while not begun:
+    time.sleep(0.001)
+refused(seg.close)
+hold.value = 0
+assert "refused" in ended and not seg.closed
+closer.join()
+while len(ended) < 3:
+    seg.notify()
+    time.sleep(0.001)
+waiter.join()
+assert ended[1] == "refused" and ended[2] is seg, ended
+del tensor
+other.close()
+""" + EPILOGUE
+
 PROGRAMS = {
     "handles": [HANDLES], "calls": [CALLS], "locks": [LOCKS], "child": [CHILD, "lock_until"],
     "child shares": [CHILD, "lock_shared_until"], "death": [DEATH],
+    "waits": [WAITS],
 }
 
 
