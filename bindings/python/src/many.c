@@ -64,10 +64,14 @@ static PyObject *attach_many(struct state *state, struct connection *connection,
     if (handles) {
         CONNECTION_CALL(connection, r,
                         shmview_attach_many(handle, names, (size_t)n, access, flags, handles));
-        if (r)
+        if (r) {
             raise_error(state, r, NULL);
-        else
+            Py_BEGIN_ALLOW_THREADS
+            shmview_detach_many(handles, (size_t)n); /* a signal handler has raised, or all NULL */
+            Py_END_ALLOW_THREADS
+        } else {
             made = wrap_all(state, connection, handles, n);
+        }
     }
     PyMem_Free(handles);
     PyMem_Free(names);

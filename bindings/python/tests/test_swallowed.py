@@ -48,6 +48,7 @@ typedef const void *p;
 CALL(shmview_connect, (p a, unsigned b, p c), (a, b, c))
 CALL(shmview_ping, (p a), (a))
 CALL(shmview_attach, (p a, p b, int c, unsigned d, p e), (a, b, c, d, e))
+CALL(shmview_attach_many, (p a, p b, size_t c, int d, unsigned e, p f), (a, b, c, d, e, f))
 CALL(shmview_create, (p a, p b, uint64_t c, p d, p e), (a, b, c, d, e))
 CALL(shmview_remove, (p a, p b), (a, b))
 volatile int hold; /* 1: the next call detaches when it is 0 again; 2: that call waits */
@@ -123,6 +124,8 @@ HANDLES = PROLOGUE + """
 before = descriptors()
 interrupted("connect", shmview.Connection)
 interrupted("attach", shmview.attach, "swallowed", connection=connection)
+interrupted("attach_many", shmview.attach, ["swallowed"] * 3, connection=connection)
+assert shmview.stats("swallowed", connection=connection).attachments == 1
 interrupted("create", shmview.create, "other", 100, connection=connection)
 shmview.create("other", 100, connection=connection).close()  # the first one was given back
 interrupted("describe", lambda: seg.layouts)
