@@ -110,7 +110,9 @@ PyObject *view_transpose(PyObject *op, PyObject *args)
     /* A negative axis counts from the end. One out of range is passed on as an axis that cannot
      * exist, so that libshmview reports it. */
     for (int d = 0; d < n; d++)
-        told[d] = (uint32_t)(axes[d] < 0 ? axes[d] + n : axes[d] > 99 ? 99 : axes[d]);
+        told[d] = (uint32_t)(axes[d] < -n || axes[d] >= n ? SHMVIEW_MAX_NDIM
+                             : axes[d] < 0                ? axes[d] + n
+                                                          : axes[d]);
     return made(self, shmview_view_transpose(&self->v, told, &v), &v);
 }
 

@@ -272,6 +272,7 @@ def test_shapes(seg):
                          (lambda: v[::2].cast("B"), shmview.Invalid), (lambda: v.transpose(1), ValueError),
                          (lambda: v.reshape(2, 12).transpose(0, 0), ValueError),
                          (lambda: v.reshape(2, 12).transpose(0, 5), ValueError),
+                         (lambda: v.reshape(2, 12).transpose(-2**32 - 2, 1), ValueError),
                          (lambda: v.broadcast(5), ValueError),
                          (lambda: v.cast("nonsense"), shmview.FormatError),
                          (lambda: v.reshape(*range(1, 11)), ValueError)):
