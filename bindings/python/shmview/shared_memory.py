@@ -309,7 +309,7 @@ class ShareableList:
         if used > room or start + room > self.shm.size:
             raise ValueError(f"element {position} lies outside of '{self.shm.name}'")
         kind = kind.rstrip(b"\0").decode("ascii", "replace")
-        if kind not in _FORMATS and kind not in "sb":
+        if kind not in _FORMATS and kind not in ("s", "b"):
             raise ValueError(f"element {position} of '{self.shm.name}' is of no known kind")
         return position, start, room, used, kind
 

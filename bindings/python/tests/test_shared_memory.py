@@ -351,9 +351,10 @@ def test_what_is_no_list():
     with pytest.raises(ValueError):
         a[0]
     assert a[1] == 5
-    a.shm.buf[64:72] = b"zzzzzzzz"  # of what kind the second one is
-    with pytest.raises(ValueError):
-        a[1]
+    for kind in b"zzzzzzzz", bytes(8), b"sb" + bytes(6):
+        a.shm.buf[72:80] = kind  # of what kind the second one is
+        with pytest.raises(ValueError, match="of no known kind"):
+            a[1]
     a.shm.close()
     a.shm.unlink()
 
