@@ -32,9 +32,10 @@ def _new(maxsize=0, joinable=False):
 
 
 def _notifier(change):
-    """Returns a function that wakes the thread of a queue that is gone."""
+    """Returns a function that ends the thread of a queue that is gone."""
     def notify(_):
         with change:
+            change.is_over = True
             change.notify_all()
     return notify
 
@@ -64,6 +65,7 @@ class Queue(_standard.Queue):
 
     def _reset(self):
         self._change = threading.Condition()  # a finalizer may take its lock
+        self._change.is_over = False          # whether the queue is closed or gone
         self._buffer = collections.deque()  # pickled items, of which the first is being written
         self._thread = self._jointhread = None
         self._joincancelled = self._closed = self._was_used = False
@@ -129,7 +131,7 @@ class Queue(_standard.Queue):
     def close(self):
         """Declares that this process uses the queue no more. Items in its buffer are still written."""
         with self._change:
-            self._closed = True
+            self._closed = self._change.is_over = True
             self._change.notify()
 
     def join_thread(self):
@@ -158,14 +160,14 @@ class Queue(_standard.Queue):
 
     @staticmethod
     def _feed(queue, memory, buffer, change):
-        """Writes the items of the buffer, until the queue is closed or gone and the buffer empty."""
+        """Writes the items of the buffer, until the queue is closed or gone and the buffer empty. The
+        thread keeps the weak reference to the queue, but does not use it: a strong one could be the
+        last, and its end would notify this thread before it waits."""
         while True:
             with change:
                 while not buffer:
-                    alive = queue()
-                    if alive is None or alive._closed:
+                    if change.is_over:
                         return
-                    del alive
                     change.wait()
             memory.write(buffer[0], True)
             with change:

@@ -10,6 +10,7 @@ import random
 import signal
 import threading
 import time
+import weakref
 
 import pytest
 from conftest import PATIENCE, await_, outcome
@@ -210,6 +211,30 @@ def test_a_queue_whose_mutex_is_kept_has_timeouts():
     assert queue.get_nowait() == "first"
     assert keeps_out(queue._memory, (put, 1, False), (put, 1, True, 0.001)) == [standard.Full] * 2
     assert queue.empty()
+
+
+class Sudden(weakref.ref):
+    """A reference after whose use no other one is left."""
+    kept = ()
+
+    def __call__(self):
+        queue = super().__call__()
+        Sudden.kept = ()
+        return queue
+
+
+def test_a_queue_that_ends_while_its_thread_looks():
+    queue = shmview.Queue()
+    change, memory, buffer = queue._change, queue._memory, queue._buffer
+    Sudden.kept = [queue]
+    reference = Sudden(queue, shmview.queues._notifier(change))
+    del queue
+    thread = threading.Thread(target=shmview.Queue._feed, args=(reference, memory, buffer, change), daemon=True)
+    thread.start()
+    await_(lambda: change._waiters or not thread.is_alive(), PATIENCE)
+    Sudden.kept = ()
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
 
 
 def test_damaged_memory():
