@@ -74,7 +74,7 @@ static void let_go(struct segment *self, struct shmview_segment *handle)
         return;
     }
     shmview_detach_later(handle);
-    COUNT_ADD(self->connection->n_calls, -1);
+    COUNT_ADD(self->connection->n_attached, -1);
 }
 
 /* Raises Busy; the format has one %U, for the name. Returns -1. */
@@ -122,7 +122,7 @@ static int detach(struct segment *self, bool early)
     else if (busy)
         let_go(self, handle);
     else if (self->connection)
-        COUNT_ADD(self->connection->n_calls, -1);
+        COUNT_ADD(self->connection->n_attached, -1);
     if (r == 0 || (r == busy && !stays))
         return 0;
     if (r == busy && is_held)

@@ -119,11 +119,12 @@ static PyObject *connection_close(PyObject *op, PyObject *Py_UNUSED(unused))
     int r;
     if (!handle)
         Py_RETURN_NONE;
-    if (self->n_calls) {
+    Py_ssize_t n = COUNT(self->n_attached);
+    n += self->forks == n_forks ? COUNT(self->n_calls) : 0; /* a child lacks the other threads */
+    if (n) {
         char text[120];
         PyOS_snprintf(text, sizeof text,
-                      "%zd segments and calls of other threads still need the connection",
-                      self->n_calls);
+                      "%zd segments and calls of other threads still need the connection", n);
         return raise_text(self->state, SHMVIEW_ERR_BUSY, text);
     }
     self->handle = NULL; /* other threads must not use it while it is being closed */

@@ -112,9 +112,10 @@ PyObject *raise_as_buffer_error(struct state *state, int r);
 struct connection {
     PyObject_HEAD struct state *state;
     struct shmview_connection *handle; /* NULL: closed */
-    /* calls on the handle that run without the GIL now, plus attached segments. close() is refused
-     * unless it is 0, because each of them uses the handle */
-    Py_ssize_t n_calls;
+    /* close() is refused unless both counts are 0, because what they count uses the handle */
+    Py_ssize_t n_attached; /* segments and streams */
+    Py_ssize_t n_calls;    /* calls that run without the GIL now */
+    unsigned forks;        /* n_forks when n_calls was counted */
 };
 extern PyType_Spec connection_spec;
 
@@ -135,9 +136,9 @@ extern PyType_Spec connection_spec;
 /* Like UNLOCKED_CALL(), but another thread cannot close the connection before the call returns. */
 #define CONNECTION_CALL(connection, r, call)                                                       \
     do {                                                                                           \
-        COUNT_ADD((connection)->n_calls, 1);                                                       \
+        count_begins(&(connection)->n_calls, &(connection)->forks);                                \
         UNLOCKED_CALL(r, call);                                                                    \
-        COUNT_ADD((connection)->n_calls, -1);                                                      \
+        count_ends(&(connection)->n_calls, &(connection)->forks);                                  \
     } while (0)
 
 /* Returns the argument connection= of a call, or the default connection of the process if the

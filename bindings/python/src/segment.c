@@ -27,7 +27,7 @@ PyObject *segment_wrap(struct state *state, struct connection *connection,
     self->entered = n_forks;
     if (connection) {
         self->connection = (struct connection *)Py_NewRef((PyObject *)connection);
-        COUNT_ADD(connection->n_calls, 1);
+        COUNT_ADD(connection->n_attached, 1);
     }
     return (PyObject *)self;
 }

@@ -126,7 +126,7 @@ static int fill(struct stream *self, struct shmview_stream *handle)
     }
     *line = (struct line){handle, 1};
     self->line = line;
-    COUNT_ADD(self->connection->n_calls, 1);
+    COUNT_ADD(self->connection->n_attached, 1);
     struct shmview_segment *segment = shmview_stream_segment(handle);
     self->access = shmview_access(segment);
     self->forks = self->entered = n_forks;
@@ -270,7 +270,7 @@ static void let_go(struct stream *self)
     self->line = NULL;
     if (!line)
         return;
-    COUNT_ADD(self->connection->n_calls, -1);
+    COUNT_ADD(self->connection->n_attached, -1);
     Py_BEGIN_ALLOW_THREADS
     line_drop(line);
     Py_END_ALLOW_THREADS
@@ -358,7 +358,7 @@ void stream_dealloc(PyObject *op)
         PyObject_ClearWeakRefs(op);
     stream_clear(op);
     if (self->line) {
-        COUNT_ADD(self->connection->n_calls, -1);
+        COUNT_ADD(self->connection->n_attached, -1);
         line_drop(self->line);
     }
     Py_XDECREF((PyObject *)self->connection);

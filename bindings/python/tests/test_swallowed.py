@@ -42,23 +42,29 @@ static int pass(const char *name, int r)
     is_over(is_over_arg);
     return is_over(is_over_arg) ? r : -1;
 }
+char held[64];     /* the call that begins when hold is 0 again */
+volatile int hold; /* 1: the next such call waits; 2: it waits */
+static void wait_for(const char *name)
+{
+    if (hold != 1 || strcmp(name, held))
+        return;
+    for (hold = 2; hold; usleep(1000)) {
+    }
+}
 typedef const void *p;
 #define CALL(name, types, values) \\
-    int name types { return pass(#name, ((int (*) types)dlsym(RTLD_NEXT, #name)) values); }
+    int name types \\
+    { \\
+        wait_for(#name); \\
+        return pass(#name, ((int (*) types)dlsym(RTLD_NEXT, #name)) values); \\
+    }
 CALL(shmview_connect, (p a, unsigned b, p c), (a, b, c))
 CALL(shmview_ping, (p a), (a))
 CALL(shmview_attach, (p a, p b, int c, unsigned d, p e), (a, b, c, d, e))
 CALL(shmview_attach_many, (p a, p b, size_t c, int d, unsigned e, p f), (a, b, c, d, e, f))
 CALL(shmview_create, (p a, p b, uint64_t c, p d, p e), (a, b, c, d, e))
 CALL(shmview_remove, (p a, p b), (a, b))
-volatile int hold; /* 1: the next call detaches when it is 0 again; 2: that call waits */
-int shmview_detach(p a)
-{
-    if (hold == 1)
-        for (hold = 2; hold; usleep(1000)) {
-        }
-    return pass("shmview_detach", ((int (*)(p))dlsym(RTLD_NEXT, "shmview_detach"))(a));
-}
+CALL(shmview_detach, (p a), (a))
 CALL(shmview_describe, (p a, p b, p c), (a, b, c))
 CALL(shmview_define, (p a, p b, p c, size_t d), (a, b, c, d))
 CALL(shmview_view_open, (p a, p b, p c, p d), (a, b, c, d))
@@ -105,6 +111,14 @@ def interrupted(name, call, *args, **kwargs):
     else:
         raise AssertionError((name, said))
     assert n_signals.value == before + 1, name
+held, hold = (ctypes.c_char * 64).in_dll(library, "held"), ctypes.c_int.in_dll(library, "hold")
+def start_held(name, call):
+    held.value, hold.value = b"shmview_" + name.encode(), 1
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    while hold.value != 2:
+        time.sleep(0.001)
+    return thread
 def descriptors():
     gc.collect()
     return sorted(os.listdir("/proc/self/fd"))
@@ -219,7 +233,7 @@ with seg.recover() as died:
 # wait_any() has begun once the main thread goes on.
 WAITS = PROLOGUE + """
 sys.setswitchinterval(1000)
-hold, begun, ended = ctypes.c_int.in_dll(library, "hold"), [], []
+begun, ended = [], []
 other = shmview.create("other", 100, connection=connection)
 tensor = other.cast("B").__dlpack__(max_version=(1, 0))
 def refused(call):
@@ -231,12 +245,7 @@ def wait():
     begun.append(True)
     ended.append(shmview.wait_any([seg, ("change", other, other_change)], 20))
 other_change = other.change
-hold.value = 1
-closer, waiter = (threading.Thread(target=call, args=args, daemon=True) for call, *args in (
-    (refused, other.close), (wait,)))
-closer.start()
-while hold.value != 2:
-    time.sleep(0.001)
+closer, waiter = start_held("detach", lambda: refused(other.close)), threading.Thread(target=wait, daemon=True)
 waiter.start()
 while not begun:
     time.sleep(0.001)
@@ -253,10 +262,32 @@ del tensor
 other.close()
 """ + EPILOGUE
 
+# A thread is in a call on the connection, and does not exist in the child.
+FORKED = PROLOGUE + """
+import warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # of os.fork() in a process with threads
+seg.close()
+caller = start_held("ping", connection.ping)
+pid = os.fork()
+if pid == 0:
+    connection.ping()
+    connection.close()
+    os._exit(0)
+status = os.waitpid(pid, 0)[1]
+try:
+    connection.close()
+except shmview.Busy:
+    pass
+finally:
+    hold.value = 0
+    caller.join()
+assert status == 0 and not connection.closed
+""" + EPILOGUE
+
 PROGRAMS = {
     "handles": [HANDLES], "calls": [CALLS], "locks": [LOCKS], "child": [CHILD, "lock_until"],
     "child shares": [CHILD, "lock_shared_until"], "death": [DEATH],
-    "waits": [WAITS],
+    "waits": [WAITS], "forked": [FORKED],
 }
 
 
