@@ -75,7 +75,7 @@ void frame_dealloc(PyObject *op)
     Py_DECREF(type);
 }
 
-/* Raises Busy if buffers or tensors of the frame exist. Returns 0, or -1 with the exception. */
+/* Raises Busy if buffers, tensors or calls of the frame exist. Returns 0, or -1 with the error. */
 static int check_unused(struct frame *self)
 {
     struct segment *memory = self->memory;
@@ -95,6 +95,11 @@ static int check_unused(struct frame *self)
                       "%zd arrays or buffers of the frame are still out: drop them, or the Frame",
                       n);
         raise_text(self->stream->state, SHMVIEW_ERR_BUSY, text);
+        return -1;
+    }
+    if (calls_of(memory)) {
+        raise_text(self->stream->state, SHMVIEW_ERR_BUSY,
+                   "another thread is in a call of the frame's segment");
         return -1;
     }
     /* a view whose address is known keeps the memory until it ends itself */

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A signal handler raises while a call of libshmview waits, and the call succeeds all the same.
 Then the exception must be raised, and the result of the call must be given back. A library that
-is loaded before libshmview makes this happen in the call that the test names."""
+is loaded before libshmview makes this happen in the call that the test names. It can also keep a
+thread in a call, until the test lets the call begin."""
 
 import os
 import shlex
@@ -62,6 +63,7 @@ CALL(shmview_connect, (p a, unsigned b, p c), (a, b, c))
 CALL(shmview_ping, (p a), (a))
 CALL(shmview_attach, (p a, p b, int c, unsigned d, p e), (a, b, c, d, e))
 CALL(shmview_attach_many, (p a, p b, size_t c, int d, unsigned e, p f), (a, b, c, d, e, f))
+CALL(shmview_populate, (p a, uint64_t b, uint64_t c), (a, b, c))
 CALL(shmview_create, (p a, p b, uint64_t c, p d, p e), (a, b, c, d, e))
 CALL(shmview_remove, (p a, p b), (a, b))
 CALL(shmview_detach, (p a), (a))
@@ -229,8 +231,8 @@ with seg.recover() as died:
     assert died.pid == pid
 """ + EPILOGUE
 
-# A detach that will be refused lets wait_any() wait between two entries. No thread gives the GIL away unless it waits, so
-# wait_any() has begun once the main thread goes on.
+# A detach that will be refused lets wait_any() wait between two entries. No thread gives the GIL away unless it waits,
+# so wait_any() has begun once the main thread goes on.
 WAITS = PROLOGUE + """
 sys.setswitchinterval(1000)
 begun, ended = [], []
@@ -284,10 +286,32 @@ finally:
 assert status == 0 and not connection.closed
 """ + EPILOGUE
 
+# A thread is in a call of the memory of a frame.
+FRAME = PROLOGUE + """
+writer = shmview.create_stream("frames", n="i4", slots=2, connection=connection)
+reader = shmview.open_stream("frames", connection=connection)
+reader.join()
+with writer.loan() as frame:
+    frame["n"][()] = 5
+frame = reader.take()
+caller = start_held("populate", frame["n"].segment.populate)
+try:
+    frame.release()
+except shmview.Busy:
+    pass
+finally:
+    hold.value = 0
+    caller.join()
+assert not frame.released and frame["n"][()] == 5
+frame.release()
+reader.close()
+writer.close()
+""" + EPILOGUE
+
 PROGRAMS = {
     "handles": [HANDLES], "calls": [CALLS], "locks": [LOCKS], "child": [CHILD, "lock_until"],
     "child shares": [CHILD, "lock_shared_until"], "death": [DEATH],
-    "waits": [WAITS], "forked": [FORKED],
+    "waits": [WAITS], "forked": [FORKED], "frame": [FRAME],
 }
 
 
