@@ -304,6 +304,24 @@ class TestMemoryView < ShmviewTest
     readonly = nil # rubocop:disable Lint/UselessAssignment
   end
 
+  # The memory of an IO::Buffer cannot outlive what keeps the segment mapped.
+  def test_an_io_buffer_keeps_its_memory
+    view = @seg.cast("i4", 4).fill(7)
+    slice = nil
+    quietly do
+      view.io_buffer do |buffer|
+        assert_raises(NoMethodError) { buffer.transfer }
+        slice = buffer.slice(4, 4)
+        assert_equal 7, slice.get_value(:s32, 0)
+      end
+    end
+    refute_predicate slice, :valid?
+    kept = [view.io_buffer.slice(4, 4)]
+    GC.start
+    assert_raises(Shmview::Busy) { @seg.close }
+    assert_equal 7, kept.pop.get_value(:s32, 0)
+  end
+
   def quietly
     before = Warning[:experimental]
     Warning[:experimental] = false

@@ -163,8 +163,8 @@ static VALUE end_lending(VALUE arg)
  *
  * Returns the memory of a view without gaps as an IO::Buffer, without a copy; it is read-only if
  * the view is. The segment stays mapped until the buffer is collected. With a block it stays mapped
- * until the block ends, and the buffer is empty afterwards. IO::Buffer is experimental in Ruby 3.1.
- * Raises NotContiguous, StaleView, Closed.
+ * until the block ends, and the buffer is empty afterwards. The buffer has no method transfer.
+ * IO::Buffer is experimental in Ruby 3.1. Raises NotContiguous, StaleView, Closed.
  */
 static VALUE view_io_buffer(VALUE self)
 {
@@ -177,6 +177,8 @@ static VALUE view_io_buffer(VALUE self)
     VALUE buffer = rb_io_buffer_new(view->v.data, view->v.nbytes,
                                     RB_IO_BUFFER_EXTERNAL | (readonly ? RB_IO_BUFFER_READONLY : 0));
     rb_ivar_set(buffer, rb_intern("__shmview__"), memory_view);
+    /* it would move the memory to an IO::Buffer that does not keep the segment mapped */
+    rb_undef_method(rb_singleton_class(buffer), "transfer");
     if (!rb_block_given_p())
         return buffer;
     struct lending lending = {buffer, memory_view};
