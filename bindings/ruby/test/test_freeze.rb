@@ -37,6 +37,19 @@ class TestFreeze < ShmviewTest
     assert_raises(Shmview::Closed) { seg.bytes_frozen? }
   end
 
+  # The conversion of an index may run any code.
+  def test_an_index_that_freezes
+    { [8] => ->(v, i) { v[i] = 1 }, [2, 4] => ->(v, i) { v[i] = [1, 2, 3, 4] } }.each do |shape, set|
+      seg = make
+      view = seg.cast("i2", shape)
+      index = Object.new
+      index.define_singleton_method(:to_int) { seg.freeze_bytes && 0 }
+      assert_raises(Shmview::ReadOnly) { set.call(view, index) }
+      assert_predicate seg, :bytes_frozen?
+      seg.close
+    end
+  end
+
   def test_future
     seg = make
     seg.freeze_bytes(future: true)

@@ -161,6 +161,7 @@ static void set_part(int argc, const VALUE *argv, VALUE self, VALUE value)
     struct view *view = view_of(self);
     struct shmview_view to;
     bool single = view_locate(self, argc, argv, &to);
+    view_use_writable(self); /* again, because the conversions may have frozen the bytes */
     if (single) {
         store_single(self, view, &to, value);
     } else if (to.item == view->v.item) {
