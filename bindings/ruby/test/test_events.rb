@@ -177,6 +177,33 @@ class TestEvents < ShmviewTest
     assert_equal :subscribed, events.next.kind
   end
 
+  # The wait of the child ends before the next event, which the parent gets.
+  def test_a_handler_forks_during_a_wait
+    said = in_child do
+      events = Shmview.events("seg", kinds: :created)
+      events.next
+      main = Thread.current
+      pid = parent = Process.pid
+      trap(:USR1) { pid = fork }
+      creator = Thread.new do
+        await { main.status == "sleep" }
+        Process.kill(:USR1, parent)
+        await { pid != parent }
+        Process.wait(pid)
+        status = $?.exitstatus
+        Shmview.create("seg", 1) { status }
+      end
+      found = begin
+        events.next(timeout: 20).kind
+      rescue Shmview::Closed => e
+        e.message
+      end
+      exit!(found.to_s.include?("parent") ? 2 : 3) if Process.pid != parent
+      [found, creator.value]
+    end
+    assert_equal [:created, 2], said
+  end
+
   # The daemon's end is no error: the subscription continues with the next daemon.
   def test_the_daemon_starts_again
     events = Shmview.events

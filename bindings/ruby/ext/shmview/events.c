@@ -4,7 +4,8 @@
  *
  * A monitor of libshmview serves one thread at a time, and only the process that opened it. So a
  * call that waits marks the object, and other threads get Busy until it returns. They may close it:
- * then the waiting thread, which polls for that, ends the monitor. */
+ * then the waiting thread, which polls for that, ends the monitor. In a child that a signal handler
+ * forks during a wait, the wait ends, and the events are for the parent alone. */
 #include "facts.h"
 
 #include <shmview/monitor.h>
@@ -159,7 +160,7 @@ static VALUE events_is_closed(VALUE self)
 
 /* --- Reading ------------------------------------------------------------- */
 
-/* One call of shmview_monitor_next(). event stays NULL if close ended the wait. */
+/* One call of shmview_monitor_next(). event stays NULL if close or a fork ended the wait. */
 struct waiting {
     struct events *events;
     VALUE thread;
@@ -177,6 +178,8 @@ static int next_event(struct shmview_segment *none, int64_t deadline, void *arg)
 {
     struct waiting *waiting = arg;
     (void)none;
+    if (waiting->events->forks != n_forks)
+        return 0;
     shmview_on_wait(is_over, waiting);
     int r = shmview_monitor_next(waiting->events->monitor, deadline, &waiting->event);
     return r && atomic_load(&waiting->events->ends) ? 0 : r;
@@ -229,7 +232,7 @@ static VALUE events_next(VALUE self, VALUE timeout)
     if (state)
         rb_jump_tag(state);
     if (r == 0)
-        raise_closed("the subscription");
+        events_use(self); /* raises Closed */
     if (r != -SHMVIEW_ERR_TIMED_OUT)
         raise_error(r, Qnil);
     return Qnil;
