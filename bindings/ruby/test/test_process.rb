@@ -112,6 +112,21 @@ class TestProcess < ShmviewTest
     assert_equal "[nil, nil]\n80\n", said
   end
 
+  # The first call makes the connection, under a mutex, which Ruby refuses to handlers.
+  def test_handlers_of_signals_use_the_default_connection
+    said = run_ruby(<<~RUBY)
+      Shmview.list
+      found = []
+      trap(:USR1) { found << Shmview.exist?("nobody") << Shmview.create(nil, 100, &:size) }
+      2.times do |n|
+        Process.kill(:USR1, Process.pid)
+        Thread.pass until found.size > n * 2
+      end
+      p found
+    RUBY
+    assert_equal "[false, 100, false, 100]\n", said
+  end
+
   # Each way in which a program can end leaves nothing.
   ENDS = {
     globals: "$seg = Shmview.create(nil, 100); $v = $seg.buf; $m = Fiddle::MemoryView.new($v); $o = Shmview::MemoryView.new($v)",

@@ -23,7 +23,8 @@ module Shmview
 
   class << self
     # Returns the Connection that create and attach use by default. The first call makes it; a
-    # Ractor other than the main one has its own. With a path, makes a new Connection each time.
+    # Ractor other than the main one has its own, and a handler of Signal.trap can only use one that
+    # exists already. With a path, makes a new Connection each time.
     # +start+: whether to start a session daemon if none runs. Raises NoDaemon, Denied, Quota,
     # ProtocolError.
     def connect(path = nil, start: true)
@@ -31,6 +32,9 @@ module Shmview
 
       key = :"__shmview_connection__"
       return (Ractor.current[key] = fresh(Ractor.current[key], start)) unless main_ractor?
+
+      # without the mutex, which Ruby refuses to a handler of Signal.trap
+      return @connection if @connection && !@connection.closed?
 
       @connecting.synchronize { @connection = fresh(@connection, start) }
     end
