@@ -438,6 +438,45 @@ class TestThreads < ShmviewTest
     assert_equal 1, waiter.value
   end
 
+  def test_a_child_has_none_of_the_calls_over_a_connection
+    connection = Shmview::Connection.new
+    Process.kill(:STOP, DAEMON.pid)
+    waiters = [-> { Shmview.list(connection:) }, -> { Shmview.create("seg", 100, connection:, &:size) }].map { |call| Thread.new(&call) }
+    await { waiters.all? { |waiter| waiter.status == "sleep" } }
+    assert_raises(Shmview::Busy) { connection.close }
+    assert in_child { connection.close.nil? }
+    Process.kill(:CONT, DAEMON.pid)
+    assert_equal 100, waiters.map(&:value).last
+    connection.close
+  ensure
+    Process.kill(:CONT, DAEMON.pid)
+  end
+
+  def test_a_handler_in_a_child_closes_the_connection_of_a_call
+    connection = Shmview::Connection.new
+    said = in_child do
+      main = Thread.current
+      pid = parent = Process.pid
+      trap(:USR1) { (pid = fork) || connection.close }
+      Process.kill(:STOP, DAEMON.pid)
+      ended = Thread.new do
+        await { main.status == "sleep" }
+        Process.kill(:USR1, parent)
+        await { pid != parent }
+        Process.wait2(pid)[1].exitstatus
+      ensure
+        Process.kill(:CONT, DAEMON.pid)
+      end
+      found = Shmview.list(connection:) rescue $!.class
+      exit!(found == Shmview::Closed ? 2 : 3) if Process.pid != parent
+      [found, ended.value]
+    end
+    assert_equal [[], 2], said
+    connection.close
+  ensure
+    Process.kill(:CONT, DAEMON.pid)
+  end
+
   def test_a_child_knows_nothing_of_what_other_threads_held
     seg = Shmview.create("seg", 100)
     queue = Queue.new

@@ -64,7 +64,7 @@ static VALUE core_set_access(VALUE module, VALUE name, VALUE change, VALUE conne
     c.name = StringValueCStr(name);
     c.connection = connection_use(connection)->handle;
     struct told told;
-    int state = connection_call(connection, change_access, &c, &told);
+    int state = call_unlocked(connection, change_access, &c, &told);
     RB_GC_GUARD(name);
     RB_GC_GUARD(c.access.texts);
     if (state)

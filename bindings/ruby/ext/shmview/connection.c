@@ -43,7 +43,7 @@ static size_t connection_size(const void *data)
     return sizeof *self + (self->link ? sizeof *self->link : 0);
 }
 
-static const rb_data_type_t connection_type = {
+const rb_data_type_t connection_type = {
     .wrap_struct_name = "Shmview::Connection",
     .function = {.dfree = connection_free, .dsize = connection_size},
     .flags = RUBY_TYPED_WB_PROTECTED | RUBY_TYPED_FROZEN_SHAREABLE,
@@ -68,14 +68,14 @@ struct link *connection_use(VALUE self)
     return connection->link;
 }
 
-int connection_call(VALUE self, int (*call)(void *), void *arg, struct told *told)
+/* The calls of the parent go on only there, so the count begins at 0 in a forked child. */
+size_t calls_of_link(struct link *link)
 {
-    struct link *link = connection_use(self);
-    atomic_fetch_add(&link->n_out, 1);
-    int state = call_unlocked(Qnil, call, arg, told);
-    atomic_fetch_sub(&link->n_out, 1);
-    RB_GC_GUARD(self);
-    return state;
+    if (UNLIKELY(link->forks != n_forks)) {
+        link->forks = n_forks;
+        atomic_store(&link->n_calls, 0);
+    }
+    return atomic_load(&link->n_calls);
 }
 
 VALUE connection_value(VALUE argument)
@@ -134,6 +134,7 @@ static VALUE connection_initialize(int argc, VALUE *argv, VALUE self)
         rb_memerror();
     connection->link = link;
     link->n_users = 1;
+    link->forks = n_forks;
     struct told told;
     int state = call_unlocked(Qnil, connect, &c, &told);
     link->handle = c.handle;
@@ -173,7 +174,7 @@ static VALUE connection_close(VALUE self)
     if (!link)
         return Qnil;
     rb_check_frozen(self);
-    size_t n = atomic_load(&link->n_out);
+    size_t n = atomic_load(&link->n_out) + calls_of_link(link);
     if (n)
         raise_text(SHMVIEW_ERR_BUSY,
                    "%zu segments and calls of other threads still need the connection; close "
@@ -208,7 +209,7 @@ static VALUE connection_ping(VALUE self)
 {
     struct plain_call c = {.handle = connection_use(self)->handle};
     struct told told;
-    int state = connection_call(self, ping, &c, &told);
+    int state = call_unlocked(self, ping, &c, &told);
     if (state)
         rb_jump_tag(state);
     if (c.r)

@@ -87,8 +87,9 @@ struct told {
 /* Fills *told with r and the error text. Must run in the thread in which the call returned r. */
 void told_by(struct told *told, int r);
 
-/* The objects whose handles a call uses without the GVL: a Segment, a Stream, an Array of these, or
- * nil. They cannot be closed before use_ends(). It lives on the stack of the call. */
+/* The objects whose handles a call uses without the GVL: a Connection, a Segment, a Stream, an
+ * Array of these, or nil. They cannot be closed before use_ends(). It lives on the stack of the
+ * call. */
 struct use {
     VALUE objects;
     unsigned forks; /* n_forks when the objects counted the call */
@@ -143,9 +144,12 @@ int call_unrepeated(VALUE objects, int (*call)(void *arg), void *arg, struct tol
  * these may end in any order. */
 struct link {
     atomic_size_t n_users;
-    atomic_size_t n_out; /* open segments, and calls that run without the GVL now */
+    atomic_size_t n_out;   /* open segments and streams */
+    atomic_size_t n_calls; /* calls that use the handle without the GVL now */
+    unsigned forks;        /* n_forks when n_calls was counted */
     struct shmview_connection *handle;
 };
+extern const rb_data_type_t connection_type;
 /* Adds a user and returns link. The user owes link_drop(). */
 struct link *link_take(struct link *link);
 /* Removes a user; the last one disconnects. link may be NULL. Any thread, with or without the
@@ -157,9 +161,8 @@ void link_drop(struct link *link);
 VALUE connection_value(VALUE argument);
 /* Returns the link of a Connection, borrowed. Raises Closed if the connection is closed. */
 struct link *connection_use(VALUE connection);
-/* Like call_unlocked(), for a call that uses the handle of the connection's link. The connection
- * cannot be closed before this returns. */
-int connection_call(VALUE connection, int (*call)(void *arg), void *arg, struct told *told);
+/* Returns how many calls of this process use the handle without the GVL. */
+size_t calls_of_link(struct link *link);
 void Init_connection(void);
 
 /* --- segment.c ----------------------------------------------------------- */

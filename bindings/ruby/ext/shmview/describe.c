@@ -92,7 +92,7 @@ static VALUE ask(VALUE name, VALUE connection, VALUE (*build)(VALUE asking))
         .name = StringValueCStr(name),
     };
     struct told told;
-    int state = connection_call(connection, describe, &a, &told);
+    int state = call_unlocked(connection, describe, &a, &told);
     RB_GC_GUARD(name);
     if (state) {
         shmview_description_free(a.description);

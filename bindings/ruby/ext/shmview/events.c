@@ -117,7 +117,7 @@ static VALUE core_events(VALUE module, VALUE names, VALUE kinds, VALUE after, VA
     connection = connection_value(connection);
     o.connection = connection_use(connection)->handle;
     struct told told;
-    int state = connection_call(connection, open_monitor, &o, &told);
+    int state = call_unlocked(connection, open_monitor, &o, &told);
     events->monitor = o.monitor;
     events->forks = n_forks;
     RB_GC_GUARD(texts);

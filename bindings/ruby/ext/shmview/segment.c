@@ -157,17 +157,18 @@ static VALUE open_segment(VALUE connection, struct opening *o, bool creates, VAL
     RB_OBJ_WRITE(self, &segment->connection, connection);
     segment->link = link_take(link);
     o->connection = link->handle;
-    atomic_fetch_add(&link->n_out, 1);
-    int state =
-        creates ? call_unrepeated(Qnil, create, o, &told) : call_unlocked(Qnil, attach, o, &told);
+    int state = creates ? call_unrepeated(connection, create, o, &told)
+                        : call_unlocked(connection, attach, o, &told);
+    if (o->handle)
+        atomic_fetch_add(&link->n_out, 1);
     if (!state && o->handle)
         state = run_interrupts();
-    if (state && o->handle)
+    if (state && o->handle) {
         shmview_detach_later(o->handle);
-    else
-        segment->handle = o->handle;
-    if (!segment->handle)
         atomic_fetch_sub(&link->n_out, 1);
+    } else {
+        segment->handle = o->handle;
+    }
     if (state)
         rb_jump_tag(state);
     if (o->r)
@@ -249,11 +250,8 @@ static VALUE core_remove(VALUE module, VALUE name, VALUE connection)
     VALUE used = connection_value(connection);
     name = name_of(name);
     struct opening o = {.name = StringValueCStr(name), .connection = connection_use(used)->handle};
-    struct link *link = connection_use(used);
-    atomic_fetch_add(&link->n_out, 1);
     struct told told;
-    int state = call_unrepeated(Qnil, remove_name, &o, &told);
-    atomic_fetch_sub(&link->n_out, 1);
+    int state = call_unrepeated(used, remove_name, &o, &told);
     RB_GC_GUARD(name);
     RB_GC_GUARD(used);
     if (state)

@@ -80,7 +80,7 @@ static VALUE core_stats(VALUE module, VALUE name, VALUE connection)
         .name = NIL_P(name) ? NULL : StringValueCStr(name),
     };
     struct told told;
-    int state = connection_call(connection, get_stats, &a, &told);
+    int state = call_unlocked(connection, get_stats, &a, &told);
     RB_GC_GUARD(name);
     if (state) {
         shmview_stats_free(a.stats);

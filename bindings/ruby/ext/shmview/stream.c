@@ -212,14 +212,13 @@ static VALUE open_stream(VALUE connection, struct opening *o, bool creates, VALU
     struct link *link = connection_use(connection);
     struct line *line = stream->line = line_new(link);
     o->connection = link->handle;
-    atomic_fetch_add(&link->n_out, 1);
-    int state = creates ? call_unrepeated(Qnil, create, o, &told)
-                        : call_unlocked(Qnil, open_existing, o, &told);
+    int state = creates ? call_unrepeated(connection, create, o, &told)
+                        : call_unlocked(connection, open_existing, o, &told);
+    if (o->handle)
+        atomic_fetch_add(&link->n_out, 1);
     if (!state && o->handle)
         state = run_interrupts();
     line->handle = o->handle;
-    if (!o->handle)
-        atomic_fetch_sub(&link->n_out, 1);
     if (state || o->r) {
         stream->line = NULL;
         line_drop(line);

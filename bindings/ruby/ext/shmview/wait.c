@@ -33,6 +33,11 @@ static bool is_stream(VALUE object)
     return RTYPEDDATA_TYPE(object) == &stream_type;
 }
 
+static bool is_connection(VALUE object)
+{
+    return RTYPEDDATA_TYPE(object) == &connection_type;
+}
+
 /* The objects of a use, at most all that wait_any takes. */
 static long n_objects(VALUE objects)
 {
@@ -51,6 +56,9 @@ void use_begins(struct use *use, VALUE objects)
         if (is_stream(object)) {
             calls_of_stream(stream_of(object));
             stream_of(object)->n_calls++;
+        } else if (is_connection(object)) {
+            calls_of_link(connection_use(object));
+            atomic_fetch_add(&connection_use(object)->n_calls, 1);
         } else {
             calls_of(segment_of(object));
             atomic_fetch_add(&segment_of(object)->n_calls, 1);
@@ -65,6 +73,8 @@ void use_ends(struct use *use)
         VALUE object = object_at(use->objects, i);
         if (is_stream(object))
             stream_of(object)->n_calls--;
+        else if (is_connection(object))
+            atomic_fetch_sub(&connection_use(object)->n_calls, 1);
         else
             atomic_fetch_sub(&segment_of(object)->n_calls, 1);
     }
@@ -78,6 +88,8 @@ static VALUE check_open(VALUE objects)
         VALUE object = object_at(objects, i);
         if (is_stream(object))
             stream_use(object);
+        else if (is_connection(object))
+            connection_use(object);
         else
             segment_use(object);
     }
