@@ -134,6 +134,8 @@ static int map_lock(struct mapping *m, uint64_t id, const struct wire_attachment
     if (r)
         return r;
     m->control = map;
+    m->control_device = st.st_dev;
+    m->control_inode = st.st_ino;
     r = map_object(liveness, "liveness", sizeof *m->live, sizeof *m->live, PROT_READ, 0, &map, &st);
     if (r)
         return r;
@@ -207,10 +209,11 @@ static struct mapping *find_mapping(const struct shmview_segment *s,
                                     const struct wire_attachment *a,
                                     const struct frame_descriptors *fds, unsigned flags)
 {
-    struct stat st;
-    if (fstat(fds->fd[a->data], &st))
+    struct stat data, control;
+    bool lock = a->slot != WIRE_ABSENT;
+    if (fstat(fds->fd[a->data], &data) || (lock && fstat(fds->fd[a->control], &control)))
         return NULL; /* mapping will report the error */
-    struct mapping *m = mappings_take(st.st_dev, st.st_ino, s->access);
+    struct mapping *m = mappings_take(&data, lock ? &control : NULL, s->access);
     if (m && flags & SHMVIEW_POPULATE)
         madvise(m->data, m->size,
                 s->access == SHMVIEW_WRITE ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);

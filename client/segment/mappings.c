@@ -73,15 +73,23 @@ static void free_all(struct mapping *excess)
     }
 }
 
-struct mapping *mappings_take(dev_t device, ino_t inode, int access)
+/* Whether the mapping has this control object, or none if control is NULL. */
+static bool has_control(const struct mapping *m, const struct stat *control)
+{
+    return control ? m->control_inode == control->st_ino && m->control_device == control->st_dev
+                   : !m->control;
+}
+
+struct mapping *mappings_take(const struct stat *data, const struct stat *control, int access)
 {
     struct mapping *m, *excess = NULL;
     int64_t now = now_ns();
     {
         DETAILS;
         NOT_FORKED;
-        LIST_FOREACH (m, bucket_of(device, inode), same)
-            if (m->inode == inode && m->device == device && m->access == access)
+        LIST_FOREACH (m, bucket_of(data->st_dev, data->st_ino), same)
+            if (m->inode == data->st_ino && m->device == data->st_dev && m->access == access &&
+                has_control(m, control))
                 break;
         if (m && m->n_handles++ == 0)
             take_off_idle(m);

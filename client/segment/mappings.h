@@ -8,15 +8,17 @@
  * process closes a connection. The memory of a segment that was removed in the meantime is free
  * only after that, hence the bounds.
  *
- * A mapping is found by device and inode of the data object and by the access. Nothing else can get
- * these two numbers while it is mapped, so they prove that a descriptor which the daemon has sent
- * is of this object. */
+ * A mapping is found by device and inode of its data object and of its control object, and by the
+ * access. Nothing else can get these numbers while it is mapped, so they prove that descriptors
+ * which the daemon has sent are of these objects. The data alone prove too little: a client may
+ * hand the memory of a segment that was removed over for another one, or to another daemon. */
 #ifndef CLIENT_MAPPINGS_H
 #define CLIENT_MAPPINGS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <shmview/layout.h>
@@ -32,6 +34,8 @@
 struct mapping {
     dev_t device; /* of the data object */
     ino_t inode;
+    dev_t control_device; /* of the control object, which only a daemon makes; 0 without a lock */
+    ino_t control_inode;
     int access; /* MAPPING_ALONE while it is being frozen */
     uint64_t size;
     void *data;
@@ -54,9 +58,9 @@ struct mapping {
     struct mapping *next; /* of those that are being freed */
 };
 
-/* Returns the mapping of this data object with this access, or NULL. The caller owes
- * mappings_release(). */
-struct mapping *mappings_take(dev_t device, ino_t inode, int access);
+/* Returns the mapping of this data object and this control object (NULL: there is none) with this
+ * access, or NULL. The caller owes mappings_release(). */
+struct mapping *mappings_take(const struct stat *data, const struct stat *control, int access);
 
 /* Adds a new mapping, which the caller uses from now on and owes mappings_release(). */
 void mappings_add(struct mapping *mapping);

@@ -229,6 +229,56 @@ START_TEST(what_is_sent_too_late_or_never_used)
 }
 END_TEST
 
+/* Makes a segment that stays of this memory. */
+static void create_of(struct raw *raw, int fd, const char *call)
+{
+    ck_assert(pass(hand_over(raw), 1, &fd, 1));
+    raw_do(raw, "Create", call);
+    raw_close_fds(raw);
+}
+
+/* Attaches x, whose trylock() must return `result`, and detaches it. Returns where its data are. */
+static void *use(int result)
+{
+    struct shmview_segment *s = client_attach(conn, "x", SHMVIEW_READ);
+    void *data = shmview_data(s);
+    int r = shmview_trylock(s);
+    ck_assert_msg(r == result, "%d: %s", r, shmview_error_text());
+    if (r == 0)
+        OK(shmview_unlock(s));
+    OK(shmview_detach(s)); /* the mapping stays for the next attachment */
+    return data;
+}
+
+/* The library shares the mapping of a segment only with handles of that segment, not with those of
+ * a later one of its memory. */
+START_TEST(memory_handed_over_again_has_another_lock)
+{
+    static const char *const with_lock =
+        "{'name':'x','size':1000000,'memory':'client','lifetime':'manual'}";
+    static const char *const without =
+        "{'name':'x','size':1000000,'memory':'client','lifetime':'manual','lock':false}";
+    struct raw raw;
+    int fd = good();
+    begin();
+    raw_connect(&raw, d.socket);
+    create_of(&raw, fd, with_lock);
+    void *data = use(0);
+    ck_assert_ptr_eq(use(0), data);
+    OK(shmview_remove(conn, "x"));
+    create_of(&raw, fd, without);
+    data = use(-SHMVIEW_ERR_NO_LOCK);
+    ck_assert_ptr_eq(use(-SHMVIEW_ERR_NO_LOCK), data);
+    OK(shmview_remove(conn, "x"));
+    create_of(&raw, fd, with_lock);
+    use(0);
+    OK(shmview_remove(conn, "x"));
+    raw_close(&raw);
+    close(fd);
+    end();
+}
+END_TEST
+
 /* Returns a socket whose last close waits, or -1 where there is no loopback. */
 static int lingering(int *ret_other)
 {
@@ -346,6 +396,7 @@ int main(void)
     const struct suite_test tests[] = {
         SUITE_TEST(wrong_memory_is_refused_and_closed),
         SUITE_TEST(memory_of_a_segment_is_not_taken_again),
+        SUITE_TEST(memory_handed_over_again_has_another_lock),
         SUITE_TEST(handovers_in_the_wrong_order),
         SUITE_TEST(what_is_sent_too_late_or_never_used),
         SUITE_TEST(descriptors_that_take_long_to_close),
