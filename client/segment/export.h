@@ -24,9 +24,14 @@
 struct shmview_segment *segment_new(struct shmview_connection *connection);
 
 /* Completes an empty handle from the reply to Create or Attach; flags are those of
- * shmview_attach(). Returns 0, or an error after it has ended the attachment and freed the handle.
- * The caller still owes reply_deinit(). */
-int segment_take(struct shmview_segment *segment, struct reply *reply, unsigned flags);
+ * shmview_attach(). created is the name for a Create, otherwise NULL. Returns 0, or an error after
+ * it has removed what was created, ended the attachment and freed the handle. The caller still owes
+ * reply_deinit(). */
+int segment_take(struct shmview_segment *segment, struct reply *reply, unsigned flags,
+                 const char *created);
+/* Removes a segment that this client has created. Keeps the text of the error. Call it before the
+ * attachment ends: that may free the name, and then another process may have it. */
+void segment_undo(struct shmview_connection *connection, const char *name);
 
 /* Checks the options of a Create, and returns in *ret all but name and size, and in *ret_flags the
  * options' flags. Returns 0, after which the caller must free ret->grant.acl, or an error. */

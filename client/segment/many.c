@@ -73,17 +73,15 @@ static void free_handles(const struct batch *b, size_t first)
     }
 }
 
-/* Removes a segment that the call has created. Keeps the text of the error. */
+/* Removes a segment if the call has created it, which this client still has attached. */
 static void undo_create(const struct batch *b, size_t i)
 {
-    char text[ERROR_TEXT_BYTES];
-    snprintf(text, sizeof text, "%s", shmview_error_text());
-    if (b->sizes && shmview_remove(b->connection, b->names[i]))
-        set_error_text("%s", text);
+    if (b->sizes)
+        segment_undo(b->connection, b->names[i]);
 }
 
-/* Completes a handle from its reply, unless an earlier one has failed: then ends the attachment,
- * and keeps the text of that error. Returns 0 or an error. */
+/* Completes a handle from its reply, unless an earlier one has failed: then undoes the request, and
+ * keeps the text of that error. Returns 0 or an error. */
 static int take_reply(const struct batch *b, size_t i, struct reply *reply, int earlier)
 {
     const char *reason;
@@ -94,17 +92,17 @@ static int take_reply(const struct batch *b, size_t i, struct reply *reply, int 
         int error = wire_error_code(&reply->wire, &reason);
         r = fail(error, "%s", reason);
     } else if (r == 0) {
-        r = segment_take(s, reply, b->flags);
+        r = segment_take(s, reply, b->flags, b->sizes ? b->names[i] : NULL);
         s = NULL;
-    } else if (reply->held) {
-        connection_detach(s->connection, reply->held);
+    } else if (!refused) {
+        undo_create(b, i);
+        if (reply->held)
+            connection_detach(s->connection, reply->held);
     }
     if (r) {
         free(s);
         b->segments[i] = NULL;
     }
-    if (r && !refused)
-        undo_create(b, i);
     return r;
 }
 
@@ -174,8 +172,8 @@ static int run_all(struct batch *b)
     }
     for (size_t i = 0; i < done && r; i++)
         if (all.segments[i]) {
-            segment_close(STEAL(all.segments[i]));
             undo_create(&all, i);
+            segment_close(STEAL(all.segments[i]));
         }
     return r;
 }

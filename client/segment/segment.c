@@ -144,13 +144,24 @@ static void check_held(struct shmview_segment *s)
         lock_lose(&s->lock);
 }
 
-int segment_take(struct shmview_segment *s, struct reply *reply, unsigned flags)
+void segment_undo(struct shmview_connection *connection, const char *name)
+{
+    char text[ERROR_TEXT_BYTES];
+    snprintf(text, sizeof text, "%s", shmview_error_text());
+    if (shmview_remove(connection, name))
+        set_error_text("%s", text);
+}
+
+int segment_take(struct shmview_segment *s, struct reply *reply, unsigned flags,
+                 const char *created)
 {
     struct wire_attachment a;
     int r = take_attachment(s, reply, &a);
     if (r == 0)
         r = segment_map(s, &a, &reply->fds, flags);
     if (r) {
+        if (created)
+            segment_undo(s->connection, created);
         if (reply->held)
             connection_detach(s->connection, reply->held);
         segment_free(s);
@@ -162,17 +173,17 @@ int segment_take(struct shmview_segment *s, struct reply *reply, unsigned flags)
     return 0;
 }
 
-/* Makes a handle from the reply to Create or Attach. If that fails, ends the attachment. r is the
- * result of the call; after an error there is no reply. s is a new handle, which is freed after an
- * error. Returns 0 or an error. */
+/* Makes a handle from the reply to Create or Attach, like segment_take(). r is the result of the
+ * call; after an error there is no reply. s is a new handle, which is freed after an error. Returns
+ * 0 or an error. */
 static int take_reply(struct shmview_segment *s, int r, struct reply *reply, unsigned flags,
-                      struct shmview_segment **ret_segment)
+                      const char *created, struct shmview_segment **ret_segment)
 {
     if (r) {
         free(s);
         return r;
     }
-    r = segment_take(s, reply, flags);
+    r = segment_take(s, reply, flags, created);
     reply_deinit(reply);
     if (r == 0)
         *ret_segment = s;
@@ -180,9 +191,9 @@ static int take_reply(struct shmview_segment *s, int r, struct reply *reply, uns
 }
 
 /* Sends a Create or Attach, and makes a handle from the reply. call is the text of the request; it
- * is new, and stolen. Returns 0 or an error. */
-static int attach_with(struct shmview_connection *connection, const char *method, char *call,
-                       unsigned flags, struct shmview_segment **ret_segment)
+ * is new, and stolen. created is the name for a Create, otherwise NULL. Returns 0 or an error. */
+static int attach_with(struct shmview_connection *connection, char *call, unsigned flags,
+                       const char *created, struct shmview_segment **ret_segment)
 {
     struct reply reply;
     NOT_CANCELLED;
@@ -191,8 +202,9 @@ static int attach_with(struct shmview_connection *connection, const char *method
         free(call);
         return -SHMVIEW_ERR_NO_MEMORY;
     }
+    const char *method = created ? "io.shmview.Create" : "io.shmview.Attach";
     int r = connection_call(connection, method, call, &reply);
-    return take_reply(s, r, &reply, flags, ret_segment);
+    return take_reply(s, r, &reply, flags, created, ret_segment);
 }
 
 int segment_create(struct shmview_connection *connection, const struct wire_create *create,
@@ -200,14 +212,13 @@ int segment_create(struct shmview_connection *connection, const struct wire_crea
 {
     struct reply reply;
     if (create->memory != WIRE_MEMORY_CLIENT || !connection)
-        return attach_with(connection, "io.shmview.Create", wire_create_text(create), flags,
-                           ret_segment);
+        return attach_with(connection, wire_create_text(create), flags, create->name, ret_segment);
     NOT_CANCELLED;
     struct shmview_segment *s = segment_new(connection);
     if (!s)
         return -SHMVIEW_ERR_NO_MEMORY;
     int r = own_create(connection, create, &reply);
-    return take_reply(s, r, &reply, flags, ret_segment);
+    return take_reply(s, r, &reply, flags, create->name, ret_segment);
 }
 
 int segment_read_options(const struct shmview_create_options *options, struct wire_create *ret,
@@ -291,8 +302,7 @@ int shmview_attach(struct shmview_connection *connection, const char *name, int 
     if (!wire_access_name(access) || flags & ~SHMVIEW_POPULATE)
         return fail(SHMVIEW_ERR_INVALID, "access %d, flags 0x%x", access, flags);
     struct wire_attach attach = {.name = name, .access = access, .id = WIRE_ABSENT};
-    return attach_with(connection, "io.shmview.Attach", wire_attach_text(&attach), flags,
-                       ret_segment);
+    return attach_with(connection, wire_attach_text(&attach), flags, NULL, ret_segment);
 }
 
 int shmview_remove(struct shmview_connection *connection, const char *name)

@@ -264,6 +264,66 @@ START_TEST(what_cannot_be_mapped)
 }
 END_TEST
 
+/* --- What is undone ------------------------------------------------------ */
+
+/* Gives attachment 9 or 10. */
+static struct stub_step create_step(bool first, size_t n_fds)
+{
+    struct stub_step step = attach_step(
+        first ? REPLY(SEGMENT, ATTACHMENT)
+              : REPLY(SEGMENT, "'attachment':{'id':10,'access':'write','descriptors':3,'data':0,"
+                               "'control':1,'liveness':2,'slot':0,'generation':5,'layouts':[]}"));
+    step.method = "io.shmview.Create";
+    step.n_fds = n_fds;
+    return step;
+}
+
+static const struct stub_step remove_step = {.method = "io.shmview.Remove",
+                                             .reply = "{'parameters':{}}"};
+static const struct stub_step exists_step = {
+    .method = "io.shmview.Create",
+    .reply = "{'error':'io.shmview.SegmentExists','parameters':{'name':'b','reason':'b exists'}}"};
+
+/* Creates a and b, the second of which fails. */
+static void undoes(const struct stub_step *steps, size_t n, int error, const char *part)
+{
+    const char *const names[] = {"a", "b"};
+    const uint64_t sizes[] = {SIZE, SIZE};
+    struct shmview_segment *segments[2];
+    begin(steps, n);
+    unsigned before = unit_fds();
+    assert_fails(shmview_create_many(conn, names, sizes, 2, NULL, segments), error, part);
+    ck_assert_ptr_null(segments[0]);
+    ck_assert_ptr_null(segments[1]);
+    ck_assert_uint_eq(unit_fds(), before);
+    end();
+}
+
+/* With the end of its attachment a segment may end. If the library removed the name after that, it
+ * could remove the segment to which another process has given the name. */
+START_TEST(a_segment_is_removed_before_its_attachment_ends)
+{
+    objects_make();
+    const struct stub_step second_fails[] = {STUB_GREETING, create_step(true, 3), exists_step,
+                                             remove_step, detach_step};
+    undoes(second_fails, 5, SHMVIEW_ERR_EXISTS, "b exists");
+    const struct stub_step first_is_wrong[] = {
+        STUB_GREETING, create_step(true, 2), create_step(false, 3), remove_step, detach_step,
+        remove_step,   detach_step};
+    undoes(first_is_wrong, 7, SHMVIEW_ERR_PROTOCOL, "2 descriptors came");
+    unit_assert_holds(stub.requests[3], "\"name\":\"a\"");
+    unit_assert_holds(stub.requests[4], "\"attachment\":9");
+    unit_assert_holds(stub.requests[5], "\"name\":\"b\"");
+    const struct stub_step alone[] = {STUB_GREETING, create_step(true, 2), remove_step,
+                                      detach_step};
+    begin(alone, 4);
+    assert_fails(shmview_create(conn, "a", SIZE, NULL, &seg), SHMVIEW_ERR_PROTOCOL,
+                 "2 descriptors came");
+    end();
+    objects_close();
+}
+END_TEST
+
 /* --- Arguments ----------------------------------------------------------- */
 
 START_TEST(bad_arguments)
@@ -392,6 +452,7 @@ UNIT_MAIN("client_segment", UNIT_TEST(attach_and_detach), UNIT_TEST(attach_to_pe
           UNIT_TEST(detach_while_locked), UNIT_TEST(detach_from_a_daemon_that_leaves),
           UNIT_TEST(detach_from_a_daemon_that_is_gone), UNIT_TEST(replies_that_do_not_fit),
           UNIT_TEST(objects_that_are_too_short), UNIT_TEST(headers_that_are_not_known),
-          UNIT_TEST(what_cannot_be_mapped), UNIT_TEST(bad_arguments),
+          UNIT_TEST(what_cannot_be_mapped),
+          UNIT_TEST(a_segment_is_removed_before_its_attachment_ends), UNIT_TEST(bad_arguments),
           UNIT_TEST(half_a_reply_to_a_batch), UNIT_TEST(wishes_are_passed_on),
           UNIT_TEST(every_failure_of_an_attach))
