@@ -249,6 +249,11 @@ int shmview_detach_many(struct shmview_segment **segments, size_t n)
     bool together = c && connection_trylock(c);
     int r = 0;
     for (size_t i = 0; i < n && r == 0; i++) {
+        /* the release function of foreign memory may use the connection */
+        if (together && segments[i] && !segments[i]->connection) {
+            connection_unlock(c);
+            together = false;
+        }
         r = shmview_detach(segments[i]);
         if (r == 0)
             segments[i] = NULL;

@@ -165,6 +165,29 @@ START_TEST(one_in_use_stops_the_detaching)
 }
 END_TEST
 
+static void ping_at_release(void *arg)
+{
+    OK(shmview_ping(conn));
+    ++*(int *)arg;
+}
+
+START_TEST(a_release_function_may_use_the_connection)
+{
+    static char bytes[64];
+    int n_released = 0;
+    begin();
+    OK(shmview_attach_many(conn, names, 3, SHMVIEW_WRITE, 0, got));
+    OK(shmview_detach(got[1]));
+    OK(shmview_wrap(bytes, sizeof bytes, 0, ping_at_release, &n_released, &got[1]));
+    OK(shmview_detach_many(got, 3));
+    ck_assert_int_eq(n_released, 1);
+    ck_assert(!got[0] && !got[1] && !got[2]);
+    OK(shmview_ping(conn));
+    ck_assert_int_eq(n_attached(), 2);
+    end();
+}
+END_TEST
+
 START_TEST(a_restarted_daemon_answers_the_rest)
 {
     begin();
@@ -294,6 +317,7 @@ int main(void)
         SUITE_TEST(one_that_fails_undoes_all),
         SUITE_TEST(arguments_are_checked_before_anything_is_sent),
         SUITE_TEST(one_in_use_stops_the_detaching),
+        SUITE_TEST(a_release_function_may_use_the_connection),
         SUITE_TEST(a_restarted_daemon_answers_the_rest),
         SUITE_TEST(all_are_created),
         SUITE_TEST(one_that_exists_undoes_all),
