@@ -56,12 +56,15 @@ static int receive_all(struct shmview_connection *c, struct reply *replies, size
     return 0;
 }
 
-/* Hangs up if the daemon is gone already, so that the batch goes to the next one. Otherwise only
- * the send would show it, and then nobody knows which requests a daemon has received. */
+/* Hangs up if the daemon is gone already, or the program has closed the socket by mistake, so that
+ * the batch goes over another socket. Otherwise only the send would show it, and then nobody knows
+ * which requests a daemon has received. */
 static void leave_dead(struct shmview_connection *c)
 {
     struct pollfd p = {.fd = c->fd};
-    if (c->fd >= 0 && poll(&p, 1, 0) == 1 && p.revents & (POLLHUP | POLLERR))
+    if (c->fd < 0)
+        return;
+    if (!connection_has_socket(c) || (poll(&p, 1, 0) == 1 && p.revents & (POLLHUP | POLLERR)))
         connection_hang_up(c);
 }
 

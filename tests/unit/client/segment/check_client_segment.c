@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks segment.c of the library: it checks what a daemon hands out before using it, and gives it
  * back if it is wrong. */
+#include "client/link/connection.h"
 #include "client/views/handle.h"
 
 #include <shmview/many.h>
@@ -448,11 +449,34 @@ START_TEST(half_a_reply_to_a_batch)
 }
 END_TEST
 
+/* The program closes the socket, and opens a file that gets its number. */
+START_TEST(a_batch_without_its_socket)
+{
+    objects_make();
+    const struct stub_step steps[] = {STUB_GREETING, create_step(true, 3), create_step(false, 3),
+                                      detach_step, detach_step};
+    const char *const names[] = {"a", "b"};
+    const uint64_t sizes[] = {SIZE, SIZE};
+    struct shmview_segment *segments[2];
+    begin(steps, 5);
+    int fd = conn->fd, null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    ck_assert_int_eq(dup2(null, fd), fd);
+    int r = shmview_create_many(conn, names, sizes, 2, NULL, segments);
+    ck_assert_msg(r == 0, "%d: %s", r, shmview_error_text());
+    ck_assert_int_eq(shmview_detach(segments[0]), 0);
+    ck_assert_int_eq(shmview_detach(segments[1]), 0);
+    ck_assert_int_eq(close(fd), 0); /* the library has not closed it */
+    close(null);
+    end();
+    objects_close();
+}
+END_TEST
+
 UNIT_MAIN("client_segment", UNIT_TEST(attach_and_detach), UNIT_TEST(attach_to_peek),
           UNIT_TEST(detach_while_locked), UNIT_TEST(detach_from_a_daemon_that_leaves),
           UNIT_TEST(detach_from_a_daemon_that_is_gone), UNIT_TEST(replies_that_do_not_fit),
           UNIT_TEST(objects_that_are_too_short), UNIT_TEST(headers_that_are_not_known),
           UNIT_TEST(what_cannot_be_mapped),
           UNIT_TEST(a_segment_is_removed_before_its_attachment_ends), UNIT_TEST(bad_arguments),
-          UNIT_TEST(half_a_reply_to_a_batch), UNIT_TEST(wishes_are_passed_on),
-          UNIT_TEST(every_failure_of_an_attach))
+          UNIT_TEST(half_a_reply_to_a_batch), UNIT_TEST(a_batch_without_its_socket),
+          UNIT_TEST(wishes_are_passed_on), UNIT_TEST(every_failure_of_an_attach))
