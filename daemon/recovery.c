@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/base/util.h"
 #include "common/json/json_read.h"
@@ -85,6 +86,9 @@ static void take_segment(void *arg, uint64_t id, const struct store_segment *rec
 static void take_attachment(void *arg, uint64_t id, const struct store_attachment *record)
 {
     struct recovery *r = arg;
+    uint64_t *last = &r->state->registry.home.last_attachment;
+    if (*last < id) /* the clock was set back, or an earlier daemon has given out very many */
+        *last = id;
     r->attachments = grow(r, r->attachments, r->n_attachments, sizeof *r->attachments);
     if (r->error)
         return;
@@ -287,9 +291,6 @@ static void restore_attachment(struct recovery *r, const struct store_attachment
     struct registry *registry = &r->state->registry;
     struct segment *s = registry_find_id(registry, record->segment);
     int error = s ? 0 : -ESTALE;
-    /* a daemon that has run for long has reached the numbers of this one */
-    if (registry->home.last_attachment < record->id)
-        registry->home.last_attachment = record->id;
     if (s && record->slot != UINT32_MAX)
         error = segment_claim_slot(s, record->slot, record->generation);
     if (is_unfit(error)) {
@@ -409,15 +410,28 @@ static void tell(const struct recovery *r)
     e->lost = r->n_lost;
 }
 
+/* Sets the ids from which this daemon counts. Clients keep ids after a daemon whose registry is
+ * gone, as after SIGINT, and must not find a later segment or attachment by one of them. So ids
+ * begin with the time in microseconds, because no daemon gives one in each of them. */
+static void begin_ids(struct registry *registry)
+{
+    const struct store *store = registry->home.store;
+    uint64_t last = store_last_id(store), starts = store_starts(store) << 32;
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    uint64_t now = (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+    registry->last_id = last ? last : now;
+    registry->home.last_attachment = starts > now ? starts : now;
+    events_init(&registry->home.events, registry->home.last_attachment);
+}
+
 int recovery_run(struct state *state)
 {
     struct segment_home *home = &state->registry.home;
     struct store *store = home->store;
     struct recovery r = {.state = state};
     LIST_INIT(&r.dead);
-    state->registry.last_id = store_last_id(store);
-    home->last_attachment = store_starts(store) << 32;
-    events_init(&home->events, home->last_attachment);
+    begin_ids(&state->registry);
     r.error = sealed_recover();
     if (r.error)
         log_error("the memory of sealed segments cannot be taken over now: %s", strerror(-r.error));

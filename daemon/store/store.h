@@ -105,8 +105,8 @@ void store_make_room(struct store *store, size_t n);
 int store_delete_segment(struct store *store, uint64_t id);
 int store_delete_attachment(struct store *store, uint64_t id);
 
-/* The highest id that a segment ever had, and how often the store was opened. From these the daemon
- * makes ids that no earlier segment or attachment had. */
+/* The highest id that a segment ever had, and how often the store was opened. From these and the
+ * time the daemon makes ids that no earlier segment or attachment had. */
 uint64_t store_last_id(const struct store *store);
 uint64_t store_starts(const struct store *store);
 

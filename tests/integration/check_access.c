@@ -84,17 +84,19 @@ static unsigned listed(struct raw *raw)
     return n;
 }
 
+static char by_id[40]; /* the member of a request that has the id of "a" */
+
 /* The name is there for nobody: the same words as for one that is not. */
 static void sees_nothing(struct child *me, void *arg)
 {
-    static const char *const requests[][2] = {
-        {"Attach", ",'access':'peek'"},
-        {"Attach", ",'access':'write','id':1"},
-        {"Describe", ""},
-        {"Describe", ",'id':1"},
-        {"Remove", ""},
-        {"SetAccess", ",'mode':438"},
-        {"DefineLayout", ",'layout':{'name':'l','views':[]}"},
+    const char *const requests[][3] = {
+        {"Attach", ",'access':'peek'", ""},
+        {"Attach", ",'access':'write'", by_id},
+        {"Describe", "", ""},
+        {"Describe", "", by_id},
+        {"Remove", "", ""},
+        {"SetAccess", ",'mode':438", ""},
+        {"DefineLayout", ",'layout':{'name':'l','views':[]}", ""},
     };
     struct raw raw;
     (void)me;
@@ -104,8 +106,8 @@ static void sees_nothing(struct child *me, void *arg)
     for (size_t i = 0; i < sizeof requests / sizeof requests[0]; i++) {
         char parameters[2][100], reason[2][100] = {"", ""};
         for (int k = 0; k < 2; k++) {
-            snprintf(parameters[k], sizeof parameters[k], "{'name':'%s'%s}", k ? "a" : "b",
-                     requests[i][1]);
+            snprintf(parameters[k], sizeof parameters[k], "{'name':'%s'%s%s}", k ? "a" : "b",
+                     requests[i][1], requests[i][2]);
             ck_assert(raw_send_call(&raw, requests[i][0], parameters[k]));
             json_t *told = raw_receive_error(&raw, "SegmentNotFound", "no segment");
             snprintf(reason[k], sizeof reason[k], "%s",
@@ -126,10 +128,13 @@ START_TEST(others_see_nothing)
     struct raw raw;
     begin();
     as_user(ALICE, ALICE, 0, make_a);
-    as_user(BOB, BOB, TEAM, sees_nothing);
-    as_user(BOB, ALICE, 0, sees_nothing); /* her group may nothing either */
     raw_connect(&raw, d.socket);
     ck_assert_uint_eq(listed(&raw), 1); /* root sees it */
+    json_t *told = raw_call(&raw, "Describe", "{'name':'a'}");
+    snprintf(by_id, sizeof by_id, ",'id':%lld", (long long)raw_int(told, "segment.id"));
+    json_decref(told);
+    as_user(BOB, BOB, TEAM, sees_nothing);
+    as_user(BOB, ALICE, 0, sees_nothing); /* her group may nothing either */
     raw_close(&raw);
     OK(shmview_remove(conn, "a"));
     end();

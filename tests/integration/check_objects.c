@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <shmview/describe.h>
 #include <shmview/layout.h>
 
 #include "support/await.h"
@@ -22,13 +23,17 @@ static struct daemon d;
 
 START_TEST(objects_are_private_to_the_daemon)
 {
-    const char *const names[] = {"private", "+1.control", "+1.liveness"};
-    char path[200];
+    const struct shmview_description *described;
+    char path[300], names[3][60] = {"private"};
     struct stat st;
     umask(0);
     daemon_start(&d);
     struct shmview_connection *conn = client_connect(&d);
     struct shmview_segment *seg = client_create(conn, "private", 5000);
+    OK(shmview_describe(conn, "private", &described));
+    snprintf(names[1], sizeof names[1], "+%lld.control", (long long)described->id);
+    snprintf(names[2], sizeof names[2], "+%lld.liveness", (long long)described->id);
+    shmview_description_free(described);
     for (size_t i = 0; i < 3; i++) {
         snprintf(path, sizeof path, "/dev/shm/shmview.%s/%s", d.instance, names[i]);
         ck_assert_msg(stat(path, &st) == 0, "%s: %s", path, strerror(errno));

@@ -45,6 +45,27 @@ static void define(struct shmview_segment *s, const char *name, const char *form
     OK(shmview_define(s, name, &spec, 1));
 }
 
+/* SIGINT removes the registry. What the next daemon makes has ids of its own. */
+START_TEST(ids_are_not_given_out_again)
+{
+    struct shmview_view v;
+    begin();
+    struct shmview_segment *old = client_create(conn, "old", 4096);
+    daemon_stop(&d);
+    daemon_restart(&d);
+    struct shmview_segment *fresh = client_create(conn, "fresh", 4096);
+    define(fresh, "late", "f");
+    REFUSED(shmview_view_open(old, "late", "A", &v), NOT_FOUND, "'old'");
+    OK(shmview_detach(old));
+    OK(shmview_ping(conn)); /* the daemon serves it after the detach */
+    struct shmview_connection *other = client_connect(&d);
+    OK(shmview_detach(client_attach(other, "fresh", SHMVIEW_WRITE)));
+    OK(shmview_disconnect(other));
+    OK(shmview_detach(fresh));
+    end();
+}
+END_TEST
+
 /* --- What stays ---------------------------------------------------------- */
 
 START_TEST(everything_is_there)
@@ -401,6 +422,7 @@ END_TEST
 int main(void)
 {
     const struct suite_test tests[] = {
+        SUITE_TEST(ids_are_not_given_out_again),
         SUITE_TEST(everything_is_there),
         SUITE_TEST(told_to_leave),
         SUITE_TEST(generations_go_on),

@@ -169,7 +169,7 @@ class Attach(Method):
         p = {"name": segment.name if segment else siege.pick_name(),
              "access": rng.choice(["peek", "read", "write", "write"])}
         if rng.random() < 0.3:
-            p["id"] = segment.id if segment and rng.random() < 0.8 else rng.randrange(1, 40)
+            p["id"] = segment.id if segment and rng.random() < 0.8 else siege.pick_id()
         return p
 
     def predict(self, model, op):

@@ -100,6 +100,7 @@ class Siege(Reign, Look):
         self.auditor = Auditor(self.server.socket, options.patience)
         self.baseline = 0  # how many descriptors the daemon has without clients
         self.own_objects = 0  # how many objects it has without clients
+        self.n_forgotten = 0  # attachments
         self.figures = None
         self.seen = {}  # segment: uids that could see it at some time
         self.admins = {0}  # uids that could see all segments at some time, including ended ones
@@ -388,6 +389,10 @@ class Siege(Reign, Look):
         segments = list(self.model.segments.values())
         return self.rng.choice(segments) if segments and self.rng.random() < 0.95 else None
 
+    def pick_id(self):
+        """The id of a segment that exists, has ended, or has never been."""
+        return self.rng.choice([1, *self.model.segments, *self.model.past])
+
     def pick_grant(self, p, conn):
         rng = self.rng
         if rng.random() < 0.6:
@@ -410,7 +415,8 @@ class Siege(Reign, Look):
     def forget(self, attachment):
         """Removes an attachment that has ended."""
         self.model.attachments.pop(attachment.id, None)
-        if attachment.agent.lives and attachment.id % 3:
+        self.n_forgotten += 1
+        if attachment.agent.lives and self.n_forgotten % 3:
             self.drop(attachment.agent, list(attachment.fds.values()))
 
     def take_presence(self, op, reply, fds):
