@@ -191,6 +191,8 @@ class Conn:
     def kept_by(self, client):
         """Returns what is known of the presence that keeps what was made under that client
         number."""
+        if self.may_close or self.loose_client:
+            return "maybe"  # a Claim without a reply may have ended the presence, or begun another
         return self.presence if client == self.client else "none"
 
     def fate(self, client, daemon_died):
