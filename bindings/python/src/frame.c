@@ -82,7 +82,7 @@ static int check_unused(struct frame *self)
     Py_ssize_t n = 0, n_views = 0;
     bool is_known = false;
     char text[160];
-    if (!memory || !memory->handle)
+    if (!memory || !segment_mapped(memory))
         return 0;
     for (struct view *view = memory->frame_views; view; view = view->later) {
         n += COUNT(view->n_exports);
@@ -102,6 +102,8 @@ static int check_unused(struct frame *self)
                    "another thread is in a call of the frame's segment");
         return -1;
     }
+    if (!memory->handle) /* closed early; its views keep the memory */
+        return 0;
     /* a view whose address is known keeps the memory until it ends itself */
     int r = is_known ? 0 : shmview_detach(memory->handle);
     if (r) {

@@ -179,6 +179,18 @@ def test_release_is_refused_because_of_a_buffer_of_the_bytes(stream, reader, kee
     assert held(stream) == 0
 
 
+def test_release_is_refused_because_of_a_buffer_of_a_closed_segment(stream, reader):
+    write(stream, 1)
+    frame = reader.take(0)
+    with frame["image"].segment as segment:
+        kept = memoryview(segment)
+    with pytest.raises(shmview.Busy):
+        frame.release()
+    del kept
+    frame.release()
+    assert held(stream) == 0
+
+
 def test_an_address_keeps_the_slot_as_long_as_its_view(stream, reader):
     write(stream, 1)
     with reader.take(0) as frame:
