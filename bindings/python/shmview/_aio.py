@@ -33,7 +33,7 @@ class Watch:
     def __init__(self, segment):
         # A Watch has no reference to its segment, because the segment has one to it, and the cycle
         # would keep the segment attached. Each waiter keeps the segment while it waits.
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may close the segment while its thread has it
         self._waiters = {}  # future: (loop, seen)
         self._loops = {}    # loop: (descriptor that it polls, inode of its file)
         self._closers = set()  # threads that try to close the segment, during which no loop polls
