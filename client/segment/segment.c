@@ -148,8 +148,8 @@ void segment_undo(struct shmview_connection *connection, const char *name)
 {
     char text[ERROR_TEXT_BYTES];
     snprintf(text, sizeof text, "%s", shmview_error_text());
-    if (shmview_remove(connection, name))
-        set_error_text("%s", text);
+    shmview_remove(connection, name);
+    set_error_text("%s", text);
 }
 
 int segment_take(struct shmview_segment *s, struct reply *reply, unsigned flags,

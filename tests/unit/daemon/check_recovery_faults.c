@@ -374,7 +374,7 @@ START_TEST(many_attachments_before)
     hush();
     struct guest *g = open_store();
     house_call(g, "Create", "{'name':'s','size':10,'access':'write','lifetime':'manual'}");
-    uint64_t next = (store_starts(store) + 1) << 32;
+    uint64_t next = house.state.registry.home.last_attachment + (UINT64_C(1) << 52);
     house.state.registry.home.last_attachment = next;
     house_call(g, "Attach", "{'name':'s','access':'write'}");
     leave();

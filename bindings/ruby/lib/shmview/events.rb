@@ -5,7 +5,7 @@
 module Shmview
   # One event. Its members are nil or 0 if the kind has no such member or the value is not known.
   #
-  # serial:: grows from event to event, also from one daemon to the next
+  # serial:: grows from event to event, also from one daemon to the next unless the clock was set back
   # time:: a Time
   # kind:: :created, :attached, :detached (an attachment ended in order), :died (it ended without
   #        that), :owner_died (after it, if the client held the lock exclusively), :removed,
