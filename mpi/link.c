@@ -54,7 +54,8 @@ static void divide_tags(struct shmview_mpi_link *link)
 {
     int *largest_tag = NULL, has_it = 0, n_bits = 14;
     uint32_t largest = 32767; /* which every MPI permits */
-    MPI_Comm_get_attr(link->forward, MPI_TAG_UB, &largest_tag, &has_it);
+    /* Other communicators than this one may lack it. */
+    MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &largest_tag, &has_it);
     if (has_it && largest_tag && *largest_tag > 32767)
         largest = (uint32_t)*largest_tag;
     while (n_bits < 30 && (2u << (n_bits + 1)) - 1 <= largest)

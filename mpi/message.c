@@ -280,11 +280,14 @@ static int end_refusal(const struct shmview_mpi_link *link, struct message *m)
     return mismatch(link, m, &m->theirs.shape);
 }
 
-/* Whether MPI has cancelled the receive of a message in whose place there is another one. */
-static bool is_cancelled(const struct message *m, const MPI_Status *status)
+/* Whether MPI has cancelled the receive of a message in whose place there is another one. The
+ * receive has ended, so that this is known. */
+static bool was_cancelled(struct message *m, const MPI_Status *status)
 {
     int flag = 0;
-    return m->is_displaced && MPI_Test_cancelled(status, &flag) == MPI_SUCCESS && flag;
+    bool is_displaced = m->is_displaced;
+    m->is_displaced = false;
+    return is_displaced && MPI_Test_cancelled(status, &flag) == MPI_SUCCESS && flag;
 }
 
 int message_check_bytes(uint32_t number, int name, const MPI_Status *status, uint64_t n)
@@ -348,13 +351,13 @@ static int go_on(struct shmview_mpi_link *link, struct message *m, bool *ret_mov
         *ret_moved = true;
         if (m->step == MESSAGE_REFUSES)
             return end_refusal(link, m);
-        return is_cancelled(m, &status) ? begin_refusal(link, m) : end_greeting(link, m);
+        return was_cancelled(m, &status) ? begin_refusal(link, m) : end_greeting(link, m);
     case MESSAGE_WHOLE:
         result = test(m, 0, &is_done, &status);
         if (result < 0 || !is_done)
             return result;
         *ret_moved = true;
-        if (is_cancelled(m, &status))
+        if (was_cancelled(m, &status))
             return begin_refusal(link, m);
         result = check_bytes(link, m, &status, m->end->layout.n_bytes);
         if (result < 0)
@@ -396,7 +399,7 @@ void message_abandon(struct shmview_mpi_link *link, struct message *m)
                           : m->step == MESSAGE_REFUSES ? i == 0
                                                        : !m->end->send;
         int is_done = 0;
-        if (is_receive)
+        if (is_receive && !m->is_displaced) /* MPI does not allow a second one */
             MPI_Cancel(&m->requests[i]);
         MPI_Test(&m->requests[i], &is_done, MPI_STATUS_IGNORE);
         if (!is_done) {
@@ -419,9 +422,15 @@ void message_probe(struct shmview_mpi_link *link, struct message *m)
     int result = text_check(
         MPI_Iprobe(m->end->rank, MPI_ANY_TAG, link->forward, &is_there, &status), "a probe");
     if (result == 0) {
-        /* The bytes of this message may be there before the receive of its greeting is done. */
-        bool is_own = status.MPI_TAG == data_tag(link, m) ||
-                      (m->step == MESSAGE_GREETS && status.MPI_TAG == greeting_tag(link, m));
+        /* The bytes of this message may be there before the receive of its greeting is done. They
+         * are a piece or more, and those of a short message with a like tag are fewer. */
+        MPI_Count n_bytes = 0;
+        bool greets = m->step == MESSAGE_GREETS;
+        bool is_own =
+            status.MPI_TAG == data_tag(link, m)
+                ? !greets || (MPI_Get_elements_x(&status, MPI_BYTE, &n_bytes) == MPI_SUCCESS &&
+                              n_bytes >= EXCHANGE_PIECE_BYTES)
+                : greets && status.MPI_TAG == greeting_tag(link, m);
         unsigned number = ((unsigned)status.MPI_TAG >> 1) % link->n_numbers;
         if (!is_there || is_own || number != m->number % link->n_numbers)
             return;

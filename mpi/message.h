@@ -30,7 +30,9 @@ struct message {
     uint32_t number; /* of those between these ranks in this direction */
     enum message_step step;
     MPI_Request requests[2];
-    bool is_displaced; /* a probe has found a message in place of this one, with this tag */
+    /* A probe has found a message in place of this one, with found_tag, and has cancelled this
+     * one's receive, which has not ended yet. */
+    bool is_displaced;
     int found_tag;
     struct message_greeting mine, theirs;
     struct layout_cursor cursor;

@@ -82,18 +82,19 @@ int shmview_mpi_type(struct shmview_mpi_link *link, const struct shmview_view *v
  * 128 KiB of buffers. No lock is taken: hold the segment's lock if other programs use the elements.
  *
  * Return 0 on success. Return -SHMVIEW_ERR_CONVERSION if shape or type differ; the receiver's view
- * is unchanged. Both sides fail, but a send of 64 KiB or less may have returned 0 by then. The link
- * remains usable. Return _CONTIGUOUS for a view with suboffsets, _READ_ONLY to receive into a
- * read-only view, or _INVALID for a wrong rank. After _TIMED_OUT, or _PEER if MPI fails, MPI may
- * still use the view, and all further calls return _LOST: close the link. Return _NO_MEMORY. The
- * text names the rank.
+ * is unchanged, with the exception below. Both sides fail, but a send of 64 KiB or less may have
+ * returned 0 by then. The link remains usable. Return _CONTIGUOUS for a view with suboffsets,
+ * _READ_ONLY to receive into a read-only view, or _INVALID for a wrong rank. After _TIMED_OUT, or
+ * _PEER if MPI fails, MPI may still use the view, and all further calls return _LOST: close the
+ * link. Return _NO_MEMORY. The text names the rank.
  *
  * A difference is certain to be found where both views have more than 64 KiB. A shorter message is
  * known by its tag alone, which has a hash of shape and type (14 bits) and the end of its number
  * (16 bits; MPIs whose MPI_TAG_UB is below 2^31 - 1 leave fewer, at least 6 and 8). A receive takes
  * another message in which all these bits are alike. If it has fewer bytes, the receive fails with
  * _CONVERSION, but may have written into the view; if it has more, with _PEER. Its number is
- * another one only if the sender is at least 65536 messages ahead (256, with 8 bits). */
+ * another one only if the sender is at least 65536 messages ahead (256, with 8 bits). If that is a
+ * longer one, its sender gets _TIMED_OUT. */
 int shmview_mpi_send(struct shmview_mpi_link *link, const struct shmview_view *view, int rank,
                      int64_t deadline_ns);
 int shmview_mpi_receive(struct shmview_mpi_link *link, const struct shmview_view *view, int rank,
