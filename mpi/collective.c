@@ -131,9 +131,10 @@ static int agree(struct shmview_mpi *job, const struct collective *c, int status
         job->failed_rank = -1;
         return result;
     }
-    /* After these a rank is missing, on another node perhaps. */
-    *ret_broken =
-        ret_agreed->status == -SHMVIEW_ERR_PEER || ret_agreed->status == -SHMVIEW_ERR_TIMED_OUT;
+    /* The error of another node is not about a rank of this one. */
+    if (ret_agreed->status != status)
+        job->failed_rank = -1;
+    *ret_broken = ret_agreed->is_missing;
     return ret_agreed->status;
 }
 

@@ -33,7 +33,7 @@ int verdict_wait(MPI_Request *request, const char *doing, int64_t deadline_ns)
 /* The memory of an exchange. After a failure MPI may still use it, so it is not freed. The numbers
  * are signed, because the least of unsigned numbers is a wrong one in MPICH 4.0. */
 struct exchange {
-    int64_t mine[4], all[4];
+    int64_t mine[5], all[5];
     char text[SHMVIEW_MPI_TEXT_BYTES];
 };
 
@@ -42,7 +42,7 @@ static int run(MPI_Comm comm, struct exchange *e, int rank, const char *doing, i
 {
     MPI_Request request = MPI_REQUEST_NULL;
     int result =
-        text_check(MPI_Iallreduce(e->mine, e->all, 4, MPI_INT64_T, MPI_MIN, comm, &request), doing);
+        text_check(MPI_Iallreduce(e->mine, e->all, 5, MPI_INT64_T, MPI_MIN, comm, &request), doing);
     if (result == 0)
         result = verdict_wait(&request, doing, deadline_ns);
     if (result < 0)
@@ -52,6 +52,7 @@ static int run(MPI_Comm comm, struct exchange *e, int rank, const char *doing, i
     ret_result->rank = (int)(e->all[0] & 0x7fffffff);
     ret_result->is_equal = e->all[1] == ~e->all[2];
     ret_result->highest = (int)-e->all[3];
+    ret_result->is_missing = e->all[4] != 0;
     if (ret_result->status == 0)
         return 0;
     result = text_check(
@@ -79,6 +80,7 @@ int verdict_take(MPI_Comm comm, int status, uint64_t value, const char *doing, i
     e->mine[1] = (int64_t)value;
     e->mine[2] = ~(int64_t)value;
     e->mine[3] = -(int64_t)(status > 0 ? status : 0);
+    e->mine[4] = -(int64_t)(status == -SHMVIEW_ERR_PEER || status == -SHMVIEW_ERR_TIMED_OUT);
     struct verdict result = {0};
     const int failed = run(comm, e, rank, doing, deadline_ns, &result);
     if (failed < 0)

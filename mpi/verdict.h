@@ -18,7 +18,8 @@ struct verdict {
     int status; /* the least of all ranks: 0, or an error */
     int rank;   /* one that has this status */
     int is_equal;
-    int highest; /* the greatest positive outcome of all ranks */
+    int highest;     /* the greatest positive outcome of all ranks */
+    bool is_missing; /* a rank has _PEER or _TIMED_OUT, so that another one is missing */
 };
 
 /* Compares status (0, a positive outcome, or an error whose text is stored) and the value of all
