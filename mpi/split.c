@@ -278,7 +278,7 @@ int shmview_mpi_split(struct shmview_mpi_link *link, const struct shmview_mpi_sp
         result = text_fail(-SHMVIEW_ERR_NO_MEMORY, "no memory for a split");
     }
     result = verdict_of_link(link, result, 0, "a split", deadline_ns);
-    if (result < 0) {
+    if (result < 0 || !split) { /* without memory, result is an error */
         shmview_mpi_split_free(split);
         return result;
     }

@@ -398,7 +398,8 @@ def split(link, segment, shape, format, *, offset=0, halo=None, periodic=False, 
     divided).
     block: elements of a block. None: the least that suffices; 1 for 'cyclic'.
     grid: the processes in each dimension, 0 where MPI chooses. None: MPI chooses all.
-    node: a communicator of the ranks that share the segment. None: those that can share memory.
+    node: a communicator of the ranks that share the segment, on all ranks or on none. None: those that can share
+    memory.
 
     halo, periodic, distribution and block are one value, or one for each dimension.
 
@@ -452,12 +453,13 @@ class Split(_mpi.Handle):
 
     def halo(self, timeout=TIMEOUT):
         """Fills the halo of every block from the blocks beside it, corners included. At the end of a dimension
-        that is not periodic the halo stays as it is. Raises TimedOut, PeerFailed, Lost, as Link.send() describes."""
+        that is not periodic the halo stays as it is. Raises ReadOnly if the block
+        of a rank is read-only; TimedOut, PeerFailed, Lost, as Link.send() describes."""
         self._call(calls.halo, _mpi.deadline(timeout))
 
     def copy(self, to, timeout=TIMEOUT):
         """Copies all elements to another Split of the same shape, type and link, with other bytes. Halos are not
-        touched. Raises Invalid, ConversionError, TimedOut, PeerFailed, Lost."""
+        touched. Raises Invalid, ConversionError, ReadOnly, TimedOut, PeerFailed, Lost."""
         to._call(calls.split_copy, self._use(), _mpi.deadline(timeout), memory=self._pin)
 
     def gather(self, view=None, root=0, timeout=TIMEOUT):
