@@ -262,6 +262,8 @@ START_TEST(reports_are_lost)
     house_call(g[2], "Claim", "{'client':9,'held':[]}");
     house_call(g[2], "Create", "{'name':'u','size':10,'access':'write'}");
     house_end(g[0]);
+    while (first_client()->doubted) /* and tested for a while, after the loss of its connection */
+        house_run(&house);
     close(fd[0]);
     for (int i = 0; i < 20; i++)
         house_run(&house);
