@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nodes: 2. A rank dies or fails while another node is late: who gets which error, and when. */
+/* nodes: 2. A rank dies or fails while another node is late: the errors of all ranks, and when they
+ * come. */
 #include <dlfcn.h>
 #include <mpi.h>
 #include <shmview/family.h>

@@ -14,7 +14,7 @@
 #include "support_ranks.h"
 #include "support_views.h"
 
-#define N_NUMBERS  256 /* in the tags of a link that has no more than MPI guarantees */
+#define N_NUMBERS  256 /* in the tags of a link with the least MPI_TAG_UB */
 #define N_MESSAGES 300
 
 static const int64_t n_elements = 33000; /* of 2 bytes: they need a greeting */

@@ -203,7 +203,7 @@ START_TEST(a_holder_that_dies_while_nobody_watches)
 }
 END_TEST
 
-/* It has not said a word to the new daemon; that knows its process all the same. */
+/* The holder has sent nothing to the new daemon, which knows its process all the same. */
 START_TEST(a_holder_that_dies_unclaimed)
 {
     struct child child;

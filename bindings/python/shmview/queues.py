@@ -129,7 +129,7 @@ class Queue(_standard.Queue):
         return self._memory.full()
 
     def close(self):
-        """Declares that this process uses the queue no more. Items in its buffer are still written."""
+        """Ends the use of the queue by this process. Items in its buffer are still written."""
         with self._change:
             self._closed = self._change.is_over = True
             self._change.notify()
@@ -214,7 +214,7 @@ class SimpleQueue(_standard.SimpleQueue):
         return self._memory
 
     def close(self):
-        """Declares that this process uses the queue no more."""
+        """Ends the use of the queue by this process."""
         self._memory = None
 
     def empty(self):

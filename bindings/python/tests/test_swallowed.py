@@ -107,11 +107,11 @@ chosen, n_signals = (ctypes.c_char * 64).in_dll(library, "chosen"), ctypes.c_int
 def interrupted(name, call, *args, **kwargs):
     chosen.value, before = b"shmview_" + name.encode(), n_signals.value
     try:
-        said = call(*args, **kwargs)
+        result = call(*args, **kwargs)
     except KeyboardInterrupt as e:
         assert e.__context__ is None and e.__cause__ is None
     else:
-        raise AssertionError((name, said))
+        raise AssertionError((name, result))
     assert n_signals.value == before + 1, name
 held, hold = (ctypes.c_char * 64).in_dll(library, "held"), ctypes.c_int.in_dll(library, "hold")
 def start_held(name, call):

@@ -9,17 +9,16 @@
 #include <microhttpd.h>
 
 #include "support/suite.h"
-#include "unit/gone.h"
+#include "unit/gone_backend.h"
 
 #include "web/api/api.h"
 #include "web/memory/guard.h"
 #include "web/memory/look.h"
 
-static struct backend backend;
 static bool cuts; /* before the next query, or before a frame is taken */
 
 static bool is_hurried;      /* nanosleep() returns at once */
-static int repaired_fd;      /* memory that one of its calls restores */
+static int repaired_fd;      /* memory that a call of nanosleep() restores */
 static unsigned repair_step; /* after so many; 0: never */
 static volatile unsigned n_steps;
 
@@ -79,19 +78,6 @@ int shmview_stream_close(struct shmview_stream *stream)
     return real(stream);
 }
 
-static void begin(void)
-{
-    gone_begin();
-    guard_init();
-    ck_assert_int_eq(backend_init(&backend, gone_daemon.socket, 100), 0);
-}
-
-static void end(void)
-{
-    backend_deinit(&backend);
-    gone_end();
-}
-
 /* Uses the slot of the handle, as a read of a segment that is no stream does. */
 static int begin_read(void *arg)
 {
@@ -105,7 +91,7 @@ START_TEST(the_first_read_of_a_view)
 {
     const struct look_at at = {.segment = GONE_NAME};
     struct look look;
-    begin();
+    backend_begin();
     OK(look_open(&backend, gone_connection, &at, SHMVIEW_READ, &look));
     gone_cut();
     ck_assert_int_eq(look_read(&look, begin_read, &look), -SHMVIEW_ERR_LOST);
@@ -116,7 +102,7 @@ START_TEST(the_first_read_of_a_view)
     OK(look_open(&backend, gone_connection, &at, SHMVIEW_READ, &look));
     OK(look_read(&look, begin_read, &look));
     look_close(&look);
-    end();
+    backend_end();
 }
 END_TEST
 
@@ -124,7 +110,7 @@ START_TEST(the_newest_frame_of_a_stream)
 {
     const struct look_at at = {.segment = GONE_NAME, .layout = "frame", .view = "image"};
     struct look look;
-    begin();
+    backend_begin();
     snprintf(gone_path, sizeof gone_path, "/dev/shm/shmview.%s/" GONE_NAME, gone_daemon.instance);
     cuts = true;
     ck_assert_int_eq(look_open(&backend, gone_connection, &at, SHMVIEW_READ, &look),
@@ -138,7 +124,7 @@ START_TEST(the_newest_frame_of_a_stream)
     OK(look_open(&backend, gone_connection, &at, SHMVIEW_READ, &look));
     ck_assert(!look.is_stream);
     look_close(&look);
-    end();
+    backend_end();
 }
 END_TEST
 
@@ -146,7 +132,7 @@ START_TEST(the_facts_of_a_stream)
 {
     const struct request request = {.context = &backend};
     struct reply reply = {.status = 0};
-    begin();
+    backend_begin();
     cuts = true;
     api_stream(&request, &reply);
     ck_assert_uint_eq(reply.status, 409);
@@ -156,7 +142,7 @@ START_TEST(the_facts_of_a_stream)
     api_stream(&request, &reply);
     ck_assert_uint_eq(reply.status, 0);
     reply_free(&reply);
-    end();
+    backend_end();
 }
 END_TEST
 

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A page looks at a stream, whose writers take no lock. */
 #include "support/suite.h"
-#include "unit/gone.h"
+#include "unit/gone_backend.h"
 
 #include "web/memory/guard.h"
 #include "web/memory/look.h"
 
 #define N_SLOTS 4
 
-static struct backend backend;
 static const struct look_at image = {.segment = GONE_NAME, .layout = "frame", .view = "image"};
 
 /* Publishes a frame whose first element is `value`. */
@@ -20,19 +19,6 @@ static void publish(unsigned char value)
     OK(shmview_frame_view(&frame, "image", &view));
     *view.data = value;
     OK(shmview_frame_publish(&frame));
-}
-
-static void begin(void)
-{
-    gone_begin();
-    guard_init();
-    ck_assert_int_eq(backend_init(&backend, gone_daemon.socket, 100), 0);
-}
-
-static void end(void)
-{
-    backend_deinit(&backend);
-    gone_end();
 }
 
 struct reading {
@@ -63,7 +49,7 @@ static void assert_shows(unsigned char value)
 START_TEST(the_newest_frame_is_shown)
 {
     struct look look;
-    begin();
+    backend_begin();
     ck_assert_int_eq(look_open(&backend, gone_connection, &image, SHMVIEW_READ, &look),
                      -SHMVIEW_ERR_NOT_FOUND);
     ck_assert_str_eq(look.error, "stream '" GONE_NAME "' has no frame");
@@ -75,14 +61,14 @@ START_TEST(the_newest_frame_is_shown)
     }
     OK(shmview_stream_end(gone_stream));
     assert_shows(3 * N_SLOTS - 1);
-    end();
+    backend_end();
 }
 END_TEST
 
 START_TEST(a_frame_that_is_overwritten_is_torn)
 {
     struct reading r = {.publishes = false};
-    begin();
+    backend_begin();
     publish(1);
     OK(look_open(&backend, gone_connection, &image, SHMVIEW_READ, &r.look));
     OK(look_read(&r.look, copy, &r));
@@ -91,14 +77,14 @@ START_TEST(a_frame_that_is_overwritten_is_torn)
     OK(look_read(&r.look, copy, &r));
     ck_assert_int_eq(r.look.state, LOOK_TORN);
     look_close(&r.look);
-    end();
+    backend_end();
 }
 END_TEST
 
 START_TEST(a_page_makes_no_writer_wait)
 {
     struct reading looks[N_SLOTS];
-    begin();
+    backend_begin();
     for (unsigned char i = 0; i < N_SLOTS; i++) {
         publish(i);
         OK(look_open(&backend, gone_connection, &image, SHMVIEW_READ, &looks[i].look));
@@ -107,7 +93,7 @@ START_TEST(a_page_makes_no_writer_wait)
         publish(i);
     for (unsigned char i = 0; i < N_SLOTS; i++)
         look_close(&looks[i].look);
-    end();
+    backend_end();
 }
 END_TEST
 
@@ -115,12 +101,12 @@ START_TEST(bytes_outside_the_layout_are_unchecked)
 {
     const struct look_at bytes = {.segment = GONE_NAME, .takes_lock = true};
     struct reading r = {.publishes = false};
-    begin();
+    backend_begin();
     OK(look_open(&backend, gone_connection, &bytes, SHMVIEW_READ, &r.look));
     OK(look_read(&r.look, copy, &r));
     ck_assert_int_eq(r.look.state, LOOK_UNCHECKED);
     look_close(&r.look);
-    end();
+    backend_end();
 }
 END_TEST
 
