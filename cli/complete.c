@@ -28,10 +28,12 @@ static bool begins(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* Prints a candidate if it begins with what the user has typed. */
+/* Prints a candidate if it begins with what the user has typed. Not one to whose rest a shell gives
+ * a meaning: bash inserts it unquoted, and Enter would then run a command that a daemon wrote. */
 static void offer(const struct line *l, const char *candidate)
 {
-    if (begins(candidate, l->now))
+    if (begins(candidate, l->now) &&
+        !strpbrk(candidate + strlen(l->now), " \t\n$`\\\"'&|;<>(){}*?"))
         puts(candidate);
 }
 

@@ -4,7 +4,7 @@
 # shellcheck shell=bash
 
 _shmviewctl() {
-    local line=${COMP_LINE:0:COMP_POINT} word='' colon='' candidates
+    local line=${COMP_LINE:0:COMP_POINT} word='' colon='' candidates candidate
     local -a words
     COMPREPLY=()
     # COMP_WORDS would break words at colons too, and LAYOUT:VIEW is one word: split the line at blanks instead
@@ -23,8 +23,10 @@ _shmviewctl() {
     *)
         # readline replaces only the part after the last colon
         [[ $word == *:* && $COMP_WORDBREAKS == *:* ]] && colon=${word%:*}:
-        mapfile -t COMPREPLY < <(compgen -W "$candidates" -- "$word")
-        COMPREPLY=("${COMPREPLY[@]#"$colon"}")
+        # not by compgen -W, which runs commands that a candidate has in it, such as '$(reboot)'
+        while read -r candidate; do
+            [[ -z $candidate || $candidate != "$word"* ]] || COMPREPLY+=("${candidate#"$colon"}")
+        done <<< "$candidates"
         ;;
     esac
 }

@@ -66,6 +66,12 @@ def test_verbs(complete):
     assert complete("shmviewctl --") == ["--help", "--socket"]
 
 
+def test_words_are_not_run(ctl, complete):
+    complete("shmviewctl list -o $(touch${IFS}ran),N")
+    complete("shmviewctl list -o `touch<ran`,N")
+    assert not os.path.exists(os.path.join(ctl.directory, "ran"))
+
+
 def test_names_that_are_there_now(ctl, complete):
     assert complete("shmviewctl show ") == []
     for name in "cam.1", "cam.2", "mic":
