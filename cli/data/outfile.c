@@ -150,6 +150,7 @@ int outfile_open(struct context *c, struct outfile *file, const char *path, uint
 {
     *file = (struct outfile){.c = c, .path = path, .fd = -1};
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
     if (strcmp(path, "-") == 0) {
         file->path = "standard output";
         file->fd = STDOUT_FILENO;
@@ -179,6 +180,15 @@ int outfile_write(struct outfile *file, const void *data, size_t n)
 bool outfile_is_regular(const struct outfile *file)
 {
     return file->place != NULL;
+}
+
+int outfile_cut(struct outfile *file, uint64_t n)
+{
+    int r;
+    do
+        r = ftruncate(file->fd, (off_t)n);
+    while (r && errno == EINTR);
+    return r ? fail_file(file, errno) : 0;
 }
 
 int outfile_rewrite(struct outfile *file, const void *data, size_t n)

@@ -28,8 +28,9 @@ struct outfile {
 
 /* Opens path; "-" is standard output, unless that is a terminal. A file that exists keeps its mode,
  * and must be writable. bytes is the final size: fails now if the file system has less room.
- * Ignores SIGPIPE from now on, so that a reader that ends becomes an error message. The caller owes
- * outfile_close() on failure too. Returns 0, or the exit status. */
+ * Ignores SIGPIPE and SIGXFSZ from now on, so that a reader that ends and a limit of the process
+ * become error messages. The caller owes outfile_close() on failure too. Returns 0, or the exit
+ * status. */
 int outfile_open(struct context *c, struct outfile *file, const char *path, uint64_t bytes);
 
 /* Writes n bytes, which may be shared memory: if another client truncates it, write() fails, and no
@@ -38,6 +39,10 @@ int outfile_write(struct outfile *file, const void *data, size_t n);
 
 /* Whether the file is a regular one that outfile_commit() puts in its place. */
 bool outfile_is_regular(const struct outfile *file);
+
+/* Cuts a regular file, of which at least so many bytes have been written, to n bytes. Returns 0, or
+ * the exit status. */
+int outfile_cut(struct outfile *file, uint64_t n);
 
 /* Replaces the first n bytes of a regular file, of which so many have been written. Returns 0, or
  * the exit status. */

@@ -2,11 +2,13 @@
 /* record: writes the frames of a stream to one npy file, whose first dimension counts them.
  *
  * How many there will be is known only at the end, so the header is written twice: first with room
- * for any number, and at the end with the right one. Ctrl-C is such an end, and so is a frame of
- * another shape, which the file cannot hold. The file then has all frames before it. */
+ * for any number, and at the end with the right one. Ctrl-C is such an end, and so is each failure,
+ * such as a frame of another shape or a full disk: frames cannot be recorded again, so the file has
+ * all those before it. */
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cli/data/outfile.h"
 #include "cli/data/pieces.h"
@@ -23,7 +25,8 @@ struct record {
     struct context *c;
     const char *path;
     int64_t count; /* 0: no limit */
-    bool has_seconds, json;
+    bool has_seconds, json, has_ended;
+    int status; /* of take_frames() */
     int64_t seconds_ns;
     struct target target; /* only parsed: names, view and slice */
     struct shmview_stream *stream;
@@ -32,7 +35,7 @@ struct record {
     struct progress progress;
     struct npy npy; /* of the file; without the first dimension until the end */
     size_t header_bytes;
-    uint64_t n_frames, missed;
+    uint64_t frame_bytes, n_frames, missed;
 };
 
 /* Opens the stream, joins it, and finds the view. Returns 0 or the exit status. */
@@ -105,6 +108,7 @@ static int begin_file(struct record *rec, const struct shmview_view *v)
 {
     CLEANUP_FREE unsigned char *header = NULL;
     transfer_npy(v, &rec->npy);
+    rec->frame_bytes = v->nbytes;
     int status = make_header(rec, INT64_MAX, 0, &header, &rec->header_bytes);
     uint64_t bytes = (uint64_t)rec->count * v->nbytes;
     status = status ? status : outfile_open(rec->c, &rec->file, rec->path, bytes);
@@ -118,12 +122,14 @@ static int begin_file(struct record *rec, const struct shmview_view *v)
     return status ? status : outfile_write(&rec->file, header, rec->header_bytes);
 }
 
-/* Writes the header with the number of frames, and gives the file its name. */
+/* Writes the header with the number of frames, cuts off a part of a further frame, and gives the
+ * file its name. */
 static int end_file(struct record *rec)
 {
     CLEANUP_FREE unsigned char *header = NULL;
     size_t bytes;
     int status = make_header(rec, (int64_t)rec->n_frames, rec->header_bytes, &header, &bytes);
+    status = status ? status : outfile_cut(&rec->file, bytes + rec->n_frames * rec->frame_bytes);
     status = status ? status : outfile_rewrite(&rec->file, header, bytes);
     return status ? status : outfile_commit(&rec->file);
 }
@@ -163,30 +169,25 @@ static int check_shape(struct record *rec, const struct shmview_frame *frame,
     transfer_shape(npy.ndim, npy.shape, now, sizeof now);
     return fail_text(rec->c,
                      "frame %" PRIu64 " has the shape %s and the first one %s, which do not fit "
-                     "into one array: %s has the %" PRIu64 " frames before it",
-                     frame->sequence, now, first, rec->path, rec->n_frames);
+                     "into one array",
+                     frame->sequence, now, first);
 }
 
-/* Adds one frame to the file. *ret_fits is false if it has another shape, or is too short for the
- * slice, after which the file is complete. Returns 0 or the exit status. */
-static int add_frame(struct record *rec, const struct shmview_frame *frame, bool *ret_fits)
+/* Adds one frame to the file. Returns 0 or the exit status. */
+static int add_frame(struct record *rec, const struct shmview_frame *frame)
 {
     struct shmview_view v;
     int status = frame_part(rec, frame, &v);
-    *ret_fits = status == 0 || !rec->header_bytes; /* without a file, nothing is complete */
     if (status == 0 && !rec->header_bytes)
         status = begin_file(rec, &v);
+    status = status ? status : check_shape(rec, frame, &v);
+    status = status ? status : write_elements(rec, &v);
     if (status)
         return status;
-    status = check_shape(rec, frame, &v);
-    *ret_fits = status == 0;
-    if (status)
-        return status;
-    status = write_elements(rec, &v);
     rec->n_frames++;
     rec->missed += frame->missed;
     progress_update(&rec->progress, rec->n_frames * v.nbytes);
-    return status;
+    return 0;
 }
 
 static void warn_of_death(struct record *rec)
@@ -207,20 +208,20 @@ static void await_beginning(int64_t end)
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
 }
 
-/* Takes the next frame, if one comes soon. Sets *ret_ended at the end of the stream. Returns 0 or
- * the exit status. */
-static int take_frame(struct record *rec, int64_t end, bool *ret_ended, bool *ret_fits)
+/* Takes the next frame, if one comes soon. Sets rec->has_ended at the end of the stream. Returns 0
+ * or the exit status. */
+static int take_frame(struct record *rec, int64_t end)
 {
     struct shmview_frame frame;
     int status = 0, r = shmview_stream_take(rec->stream, stop_slice(end), &frame);
     if (r == SHMVIEW_STREAM_ENDED && rec->n_frames == 0)
         await_beginning(end);
     else if (r == SHMVIEW_STREAM_ENDED)
-        *ret_ended = true;
+        rec->has_ended = true;
     else if (r == SHMVIEW_WRITER_DIED)
         warn_of_death(rec);
     else if (r == 0)
-        status = add_frame(rec, &frame, ret_fits);
+        status = add_frame(rec, &frame);
     else if (r != -SHMVIEW_ERR_TIMED_OUT)
         status = fail_call(rec->c, r);
     if (r == 0)
@@ -228,19 +229,17 @@ static int take_frame(struct record *rec, int64_t end, bool *ret_ended, bool *re
     return status;
 }
 
-/* Takes frames until the end of the stream, of --seconds or of --count, or Ctrl-C. Returns 0 or the
- * exit status. */
-static int take_frames(struct record *rec, bool *ret_fits)
+/* Takes frames until the end of the stream, of --seconds or of --count, Ctrl-C, or a failure, for
+ * bus_error_guard(). Sets the exit status. */
+static void take_frames(void *arg)
 {
+    struct record *rec = arg;
     const int64_t end = rec->has_seconds ? shmview_deadline(rec->seconds_ns) : SHMVIEW_FOREVER;
     const uint64_t most = rec->count ? (uint64_t)rec->count : UINT64_MAX;
-    bool ended = false;
-    int status = 0;
-    while (status == 0 && !ended && !stop_is_wanted() && rec->n_frames < most) {
-        status = take_frame(rec, end, &ended, ret_fits);
-        ended |= shmview_deadline(0) >= end;
+    while (rec->status == 0 && !rec->has_ended && !stop_is_wanted() && rec->n_frames < most) {
+        rec->status = take_frame(rec, end);
+        rec->has_ended |= shmview_deadline(0) >= end;
     }
-    return status;
 }
 
 /* --- The verb ------------------------------------------------------------ */
@@ -259,10 +258,30 @@ static int print_json_of(const struct record *rec)
     return print_json(rec->c, json);
 }
 
+/* Takes the frames, and gives the file its name if it has one. Returns 0 or the exit status. */
+static int write_file(struct record *rec)
+{
+    const bool is_whole = bus_error_guard(take_frames, rec);
+    progress_end(&rec->progress);
+    if (!is_whole)
+        rec->status = fail_text(rec->c, "the stream's memory is gone: a client has truncated it");
+    if (rec->status == 0 && !rec->n_frames)
+        return fail_text(rec->c, "no frame of '%s' was published: there is no file",
+                         rec->target.name);
+    const int ended = rec->n_frames ? end_file(rec) : 0;
+    if (rec->status && rec->n_frames && ended == 0)
+        warn_text(rec->c, "%s has the %" PRIu64 " frames before that", rec->path, rec->n_frames);
+    if (!is_whole) {
+        /* The signal may have left a mutex of the library locked, so nothing is closed. */
+        outfile_close(&rec->file);
+        _exit(rec->status);
+    }
+    return rec->status ? rec->status : ended;
+}
+
 static int run(struct record *rec, const char *text)
 {
     static const struct target_options none;
-    bool fits = true;
     int status = target_parse(rec->c, &none, text, &rec->target);
     if (status == 0 && rec->target.layout[0] && strcmp(rec->target.layout, STREAM_LAYOUT) != 0)
         status = fail_usage(
@@ -272,18 +291,12 @@ static int run(struct record *rec, const char *text)
         return status;
     bus_error_catch();
     stop_catch();
-    status = take_frames(rec, &fits);
-    progress_end(&rec->progress);
-    if (status == 0 && !rec->header_bytes)
-        return fail_text(rec->c, "no frame of '%s' was published: there is no file",
-                         rec->target.name);
-    int ended = status == 0 || !fits ? end_file(rec) : 0;
+    status = write_file(rec);
     if (rec->missed)
         warn_text(rec->c,
                   "%" PRIu64 " frames were missed, because they came faster than they were "
                   "written: create the stream with more --slots, or as lossless",
                   rec->missed);
-    status = status ? status : ended;
     return status || !rec->json ? status : print_json_of(rec);
 }
 
@@ -310,7 +323,7 @@ const struct verb verb_record = {
     .arguments = "NAME[:STAGE][/VIEW][SLICE] FILE",
     .summary = "Write the frames of a stream to an npy file, until it ends",
     .help = "The first dimension of the array counts the frames. Ctrl-C ends it, too. The\n"
-            "file appears when it is complete.\n"
+            "file appears at the end, also at that of a failure.\n"
             "\n"
             "  -n, --count N             end after that many frames\n"
             "  -t, --seconds TIME        end after that time\n"

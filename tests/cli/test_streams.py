@@ -2,10 +2,12 @@
 """stream, record, replay, and streams in show, get and the other verbs for data."""
 
 import os
+import resource
 import signal
 
 import pytest
 
+from arrays import cut_off
 from conftest import await_
 
 numpy = pytest.importorskip("numpy")
@@ -248,10 +250,7 @@ def test_record_ends(ctl, tmp_path, options, n):
 
 def test_record_ends_by_a_signal(ctl, client, tmp_path):
     create(ctl, "latest", "--history", "4", "image=u1[4,6]")
-    writer = client(WRITE)
-    for _ in range(2):
-        writer.do("frame_of('shmview_stream_loan', s)")
-        writer.do("drop('shmview_frame_publish')")
+    publish(client(WRITE), 2)
     recorder = ctl.start("record", "cam[::2]", tmp_path / "out.npy")
     await_(lambda: any(r["next"] == 3 for r in stream(ctl)["stages"][0]["readers"]), what="it")
     recorder.send_signal(signal.SIGINT)
@@ -279,6 +278,8 @@ def test_record_of_frames_that_differ(ctl, tmp_path):
     replay(ctl, tmp_path, frames(2), "cam")
     replay(ctl, tmp_path, frames(1, (3, 6)), "cam")
     ctl("record", "cam", tmp_path / "out.npy", status=1,
+        err="out.npy has the 2 frames before that")
+    ctl("record", "cam", tmp_path / "out.npy", status=1,
         err="frame 3 has the shape [3,6] and the first one [4,6]")
     assert numpy.array_equal(numpy.load(tmp_path / "out.npy"), frames(2))
 
@@ -289,6 +290,48 @@ def test_record_of_a_frame_that_is_too_short_for_the_slice(ctl, tmp_path):
     replay(ctl, tmp_path, frames(1, (2,), "f4"), "cam")
     ctl("record", "cam/v[3]", tmp_path / "out.npy", status=1, err="cam/v[3]: ")
     assert numpy.load(tmp_path / "out.npy").tolist() == [3]
+
+
+def publish(writer, n):
+    for _ in range(n):
+        writer.do("frame_of('shmview_stream_loan', s)")
+        writer.do("drop('shmview_frame_publish')")
+
+
+def record_two(ctl, writer, out):
+    """Starts record, and returns it when it has written two frames."""
+    publish(writer, 2)
+    recorder = ctl.start("record", "cam", out)
+    await_(lambda: any(r["next"] == 3 and not r["held"]
+                       for r in stream(ctl)["stages"][0]["readers"]), what="the second frame")
+    return recorder
+
+
+def test_record_at_a_limit_of_the_file(ctl, client, tmp_path):
+    """As on a full disk. The part of the third frame is cut off."""
+    create(ctl, "latest", "--history", "4", "image=u1[1000]")
+    writer = client(WRITE)
+    recorder = record_two(ctl, writer, tmp_path / "out.npy")
+    resource.prlimit(recorder.pid, resource.RLIMIT_FSIZE, (2600, 2600))
+    publish(writer, 1)
+    err = recorder.communicate(timeout=60)[1]
+    assert recorder.returncode == 1
+    assert f"{tmp_path}/out.npy cannot be written: File too large" in err
+    assert f"{tmp_path}/out.npy has the 2 frames before that" in err
+    assert numpy.load(tmp_path / "out.npy").shape == (2, 1000)
+    assert os.path.getsize(tmp_path / "out.npy") == 128 + 2 * 1000
+
+
+def test_record_of_memory_that_goes(ctl, client, daemon, tmp_path):
+    create(ctl, "latest", "--history", "4", "image=u1[1000]")
+    recorder = record_two(ctl, client(WRITE), tmp_path / "out.npy")
+    daemon.process.send_signal(signal.SIGSTOP)  # or it would give the bytes back
+    cut_off(daemon, "cam")
+    err = recorder.communicate(timeout=60)[1]
+    daemon.process.send_signal(signal.SIGCONT)
+    assert recorder.returncode == 1
+    assert "the stream's memory is gone: a client has truncated it" in err
+    assert numpy.load(tmp_path / "out.npy").shape == (2, 1000)
 
 
 def test_what_record_refuses(ctl, tmp_path):
