@@ -19,10 +19,14 @@ static sigjmp_buf *volatile way_out;
 /* Whether the handler waits instead, and for how many more steps. */
 static volatile sig_atomic_t waits, steps_left;
 
-/* A handler can only call functions that are safe in one, so it writes a constant text and exits
- * without cleaning up. To the daemon and to other clients that is a death. */
+static bus_error_end *before_end;
+
+/* The program exits without cleaning up, because a mutex of the library may be locked. To the
+ * daemon and to other clients that is a death. */
 static void end_program(const char *text)
 {
+    if (before_end)
+        before_end();
     if (write(STDERR_FILENO, text, strlen(text)) < 0)
         _exit(EXIT_FAILED);
     _exit(EXIT_FAILED);
@@ -58,6 +62,11 @@ void bus_error_catch(void)
     struct sigaction action = {.sa_handler = on_bus_error};
     sigemptyset(&action.sa_mask);
     sigaction(SIGBUS, &action, NULL);
+}
+
+void bus_error_at_end(bus_error_end *f)
+{
+    before_end = f;
 }
 
 bool bus_error_guard(void (*f)(void *arg), void *arg)

@@ -10,6 +10,11 @@
 /* From now on the signal prints a message, and ends the program with EXIT_FAILED. */
 void bus_error_catch(void);
 
+/* Calls f before that message, in the handler of the signal; NULL: nothing. f may call all but
+ * libshmview: the signal comes at an access to a segment, so no other function is interrupted. */
+typedef void bus_error_end(void);
+void bus_error_at_end(bus_error_end *f);
+
 /* Calls f(arg), which reads memory of other programs. Returns false if that memory is gone: then f
  * has stopped in the middle, and what it owned is lost. Needs bus_error_catch(). For verbs that
  * show many segments, which one of them must not end. */

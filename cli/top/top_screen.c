@@ -13,6 +13,7 @@
 
 #include <curses.h>
 
+#include "cli/text/bus_error.h"
 #include "cli/top/top_streams.h"
 
 #define ESC          27
@@ -437,6 +438,12 @@ static int serve(struct context *c, struct screen *s, int64_t delay_ns, top_refr
     return EXIT_OK;
 }
 
+/* Gives the terminal back as it was. */
+static void leave(void)
+{
+    endwin();
+}
+
 int top_screen(struct context *c, struct top *top, int64_t delay_ns, bool shows_streams,
                top_refresh refresh_stats)
 {
@@ -446,6 +453,7 @@ int top_screen(struct context *c, struct top *top, int64_t delay_ns, bool shows_
     if (!terminal)
         return fail_text(c, "terminal type '%s' is unknown here: set TERM, or use --batch",
                          term ? term : "");
+    bus_error_at_end(leave);
     choose_styles(&s);
     set_escdelay(ESC_DELAY_MS);
     cbreak();
@@ -454,7 +462,8 @@ int top_screen(struct context *c, struct top *top, int64_t delay_ns, bool shows_
     keypad(stdscr, TRUE);
     nodelay(stdscr, TRUE);
     int status = serve(c, &s, delay_ns, refresh_stats);
-    endwin();
+    leave();
+    bus_error_at_end(NULL);
     delscreen(terminal);
     return status;
 }

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <shmview/stats.h>
 
@@ -172,6 +173,13 @@ static void await_touch(void *byte)
     bus_error_await(touch, byte);
 }
 
+static int ends[2]; /* a pipe */
+
+static void note_end(void)
+{
+    ck_assert_int_eq(write(ends[1], "e", 1), 1);
+}
+
 START_TEST(a_wait_without_a_repair_ends_the_program)
 {
     int fd = memfd_create("gone", MFD_CLOEXEC);
@@ -181,14 +189,20 @@ START_TEST(a_wait_without_a_repair_ends_the_program)
     bus_error_catch();
     ck_assert(!bus_error_guard(touch, page));
     is_hurried = true;
+    ck_assert_int_eq(pipe(ends), 0);
     pid_t pid = fork();
     if (pid == 0) {
+        bus_error_at_end(note_end);
         bus_error_guard(await_touch, page);
         _exit(77);
     }
     int status = process_wait(pid);
     ck_assert(WIFEXITED(status));
     ck_assert_int_eq(WEXITSTATUS(status), EXIT_FAILED);
+    char bytes[2];
+    close(ends[1]);
+    ck_assert_int_eq(read(ends[0], bytes, sizeof bytes), 1);
+    close(ends[0]);
     ck_assert(!bus_error_guard(touch, page)); /* a wait of another process */
     munmap(page, 1);
     close(fd);
