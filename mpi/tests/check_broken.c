@@ -19,7 +19,7 @@ enum {
 
 static struct shmview_mpi *job;
 static struct shmview_view view;
-static bool takes_for_dead, informs, fails;
+static bool takes_for_dead, informs, fails, is_locked;
 
 /* The library calls these functions in place of those of libshmview and MPI. */
 int shmview_process_has_ended(uint64_t name)
@@ -33,6 +33,14 @@ int shmview_process_has_ended(uint64_t name)
         MPI_Send(NULL, 0, MPI_BYTE, MEMBER, 0, MPI_COMM_WORLD);
     informs = false;
     return 1;
+}
+
+int shmview_lock_until(struct shmview_segment *segment, int64_t deadline)
+{
+    static int (*real)(struct shmview_segment *, int64_t);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "shmview_lock_until");
+    return is_locked ? -SHMVIEW_ERR_TIMED_OUT : real(segment, deadline);
 }
 
 int MPI_Irecv(void *bytes, int n, MPI_Datatype type, int from, int tag, MPI_Comm comm,
@@ -130,6 +138,17 @@ static void check_report(void)
     shmview_mpi_close(job);
 }
 
+/* A leader cannot take its lock. That is no wrong argument, so no node goes on. */
+static void check_lock(void)
+{
+    open_job("lock", 20000000000);
+    is_locked = ranks_me() == OTHER;
+    REFUSED(shmview_mpi_bcast(job, &view, 0, NULL), TIMED_OUT);
+    is_locked = false;
+    REFUSED(shmview_mpi_bcast(job, &view, 0, NULL), LOST);
+    OK(shmview_mpi_close(job));
+}
+
 int main(int argc, char **argv)
 {
     ranks_begin(&argc, &argv);
@@ -143,6 +162,7 @@ int main(int argc, char **argv)
         check_reason();
         check_wrong();
         check_report();
+        check_lock();
     }
     return ranks_end();
 }
