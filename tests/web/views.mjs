@@ -38,6 +38,15 @@ export const viewTests = ({ open, expectText, VIEW }) => ({
     await page.close();
   },
 
+  async "frames of a stream are not changed, nor read under its lock"() {
+    ctl("stream", "create", "cam", "--mode", "latest", "a=f4[4]");
+    const page = await open("#/view?segment=cam&layout=frame&view=a&kind=numbers&lock=1");
+    await expectText(page, "p[role=status]", "stream 'cam' has no frame");
+    assert.equal(await page.getByLabel("Read").count(), 0);
+    await page.close();
+    ctl("remove", "cam");
+  },
+
   async "a line, an image and a histogram are drawn"() {
     for (const [hash, selector] of [[`${VIEW}&rate=20`, "canvas[aria-label*='a line of']"],
       ["#/view?segment=data&layout=l&view=m", "canvas[aria-label*='an image of 40 rows']"],

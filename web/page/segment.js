@@ -7,12 +7,11 @@ import { facts, fill, h } from "./dom.js";
 import { eventList } from "./events.js";
 import { ACCESSES, BACKINGS, HOLDS, LIFETIMES, bytes, count, duration, time } from "./format.js";
 import { memoryPicture } from "./memory.js";
-import { streamParts } from "./streams.js";
+import { mayBeStream, streamParts } from "./streams.js";
 import { waitsPanel } from "./waits.js";
 
 const LOOK_MS = 1000;
 const STREAM_MS = 2000; // each look attaches the stream for a moment
-const STREAM_LAYOUT = "frame";
 
 function mode(bits) {
   return (bits & 0o777).toString(8).padStart(4, "0");
@@ -83,7 +82,7 @@ export function segment({ main, trail, parameters }) {
   const waits = waitsPanel(name);
   let shape = "";
   let server = 0; // the process of the page's server, whose own looks are no news
-  let mayBeStream = false;
+  let looksAtStream = false;
 
   fill(main, h("h1", {}, name), problem, top,
     h("section", { class: "panel" }, h("h2", {}, "Memory"), picture), waits.element, stream,
@@ -92,7 +91,7 @@ export function segment({ main, trail, parameters }) {
       h("section", { class: "panel" }, h("h2", {}, "Views"), views)), list.element));
 
   async function lookAtStream() {
-    if (!mayBeStream) return;
+    if (!looksAtStream) return;
     fill(stream, ...streamParts(await get("/api/stream", { name })));
     stream.hidden = false;
   }
@@ -106,7 +105,7 @@ export function segment({ main, trail, parameters }) {
       server = server || (await get("/api/daemon")).server_pid;
       const s = await get("/api/segment", { name });
       problem.hidden = true;
-      mayBeStream = s.has_lock && s.layouts.some((layout) => layout.name === STREAM_LAYOUT);
+      looksAtStream = mayBeStream(s);
       fill(top, figures(s));
       fill(who, parties(s));
       waits.update(s.parties.some((party) => party.waits) ? await get("/api/waits", { name }) : null);

@@ -1,10 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a stream has: its slots, its writer, and how far its readers are.
 
+import { ApiError, get } from "./api.js";
 import { h, facts } from "./dom.js";
 import { bytes, count } from "./format.js";
 
+const LAYOUT = "frame";
 const MARKS = { free: "·", loaned: "L", published: "#", held: "H", unknown: "?" };
+
+/** Whether a segment may be a stream, from its description alone. */
+export function mayBeStream(segment) {
+  return segment.has_lock && segment.layouts.some((layout) => layout.name === LAYOUT);
+}
+
+/** Whether a segment is a stream. Its frames are read without the lock, and not changed. */
+export async function isStream(segment) {
+  try {
+    return mayBeStream(segment) && Boolean(await get("/api/stream", { name: segment.name }));
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    return false;
+  }
+}
 
 function process(pid, command) {
   return pid ? `${command || "process"} (${pid})` : "unknown";

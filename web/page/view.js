@@ -10,6 +10,7 @@ import { imagePicture } from "./image.js";
 import { linePicture } from "./line.js";
 import { hasColors, rgbPicture } from "./rgb.js";
 import { indexSliders } from "./sliders.js";
+import { isStream } from "./streams.js";
 
 const RATES = [1, 2, 5, 10, 20, 30];
 const PICTURES = { line: linePicture, image: imagePicture, rgb: rgbPicture, numbers: gridPicture, histogram: histogramPicture };
@@ -149,7 +150,7 @@ async function saveElements(settings, button, failure) {
   }
 }
 
-function controls(settings, { change, move, step }) {
+function controls(settings, { change, move, step, mayLock }) {
   const slice = h("input", { value: settings.slice, size: 12, "aria-describedby": "slice-help", onchange: () => {
     settings.slice = slice.value.trim();
     sliders.arrange();
@@ -181,7 +182,7 @@ function controls(settings, { change, move, step }) {
     }),
     h("label", {}, "Slice", slice), h("span", { id: "slice-help", class: "hidden" }, "as in Python: 0,:,3:10"),
     choice("Updates", RATES.map((rate) => [rate, `${rate} per second`]), settings.rate, (value) => { settings.rate = Number(value); change(); }),
-    choice("Read", [["", "without the lock"], ["1", "under the shared lock"]], settings.lock ? "1" : "", (value) => { settings.lock = value === "1"; change(); }),
+    mayLock ? choice("Read", [["", "without the lock"], ["1", "under the shared lock"]], settings.lock ? "1" : "", (value) => { settings.lock = value === "1"; change(); }) : null,
     pause, h("button", { type: "button", onclick: step }, "Step"),
     save, h("button", { type: "button", onclick: savePicture }, "Save as PNG")), sliders.element, failure];
 }
@@ -214,12 +215,13 @@ export function view({ main, trail, parameters }) {
 
   async function start() {
     const [segment, daemon] = await Promise.all([get("/api/segment", { name: parameters.segment }), get("/api/daemon")]);
+    const ofStream = await isStream(segment);
     if (left) return;
     const settings = new Settings(parameters, findView(segment, parameters));
     player = new Player(settings, show, status);
     function change() {
       settings.keep();
-      player.use(PICTURES[settings.kind]({ frame, settings, choose: (slice) => settings.choose(slice), mayChange: daemon.allow_changes, again: () => player.turn(true) }));
+      player.use(PICTURES[settings.kind]({ frame, settings, choose: (slice) => settings.choose(slice), mayChange: daemon.allow_changes && !ofStream, again: () => player.turn(true) }));
       if (!settings.paused) player.turn();
     }
     /** Another part in the same picture, which keeps its colours and its scale. */
@@ -227,7 +229,7 @@ export function view({ main, trail, parameters }) {
       settings.keep();
       player.turn(true);
     }
-    fill(main, h("h1", {}, title), ...controls(settings, { change, move, step: () => player.turn(true) }), status, about, frame);
+    fill(main, h("h1", {}, title), ...controls(settings, { change, move, step: () => player.turn(true), mayLock: !ofStream }), status, about, frame);
     change();
   }
   start().catch((error) => {
