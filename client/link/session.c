@@ -55,9 +55,9 @@ int shmview_daemon_path(char *path, size_t bytes)
     bool is_set = set && set[0];
     if (!is_set && beside_library(path, bytes))
         return 0;
-    const char *found = is_set                                   ? set
-                        : access(SHMVIEW_DAEMON_PATH, X_OK) == 0 ? SHMVIEW_DAEMON_PATH
-                                                                 : "shmviewd";
+    /* A set-uid program does not take a program from the $PATH of its caller. */
+    bool is_elsewhere = access(SHMVIEW_DAEMON_PATH, X_OK) && secure_getenv("PATH");
+    const char *found = is_set ? set : is_elsewhere ? "shmviewd" : SHMVIEW_DAEMON_PATH;
     if (strlen(found) >= bytes)
         return fail(SHMVIEW_ERR_INVALID, "the path of the daemon has %zu bytes, %zu are the limit",
                     strlen(found), bytes - 1);

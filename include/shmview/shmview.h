@@ -112,8 +112,10 @@ int shmview_connect(const char *socket_path, unsigned flags,
 
 /* Writes the path of the session daemon that shmview_connect() starts: $SHMVIEW_DAEMON; or else the
  * shmviewd beside this library (in its directory, in bin of its installation, or in its build); or
- * "shmviewd", to be searched in $PATH. bytes is the size of path; PATH_MAX is enough. Blocks for
- * look-ups of files. Any thread. Returns 0, or -SHMVIEW_ERR_INVALID if the path does not fit. */
+ * that of the prefix it was built for; or "shmviewd", to be searched in $PATH. A program with more
+ * rights than its caller, such as a set-uid one, ignores both variables. bytes is the size of path;
+ * PATH_MAX is enough. Blocks for look-ups of files. Any thread. Returns 0, or -SHMVIEW_ERR_INVALID
+ * if the path does not fit. */
 int shmview_daemon_path(char *path, size_t bytes);
 
 /* Closes a connection. connection may be NULL. All segments attached through it must be detached
