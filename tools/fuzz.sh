@@ -4,7 +4,7 @@
 # undefined-behaviour sanitizers, on $JOBS processors. Targets take turns of a minute, so that an interrupted
 # campaign has used its time evenly. It prints a row for each target when it ends, also by SIGINT or SIGTERM, and
 # adds these rows to docs/fuzzing.tsv. The next campaign adds those of one that was killed. New inputs stay in
-# build/found for the next campaign, and inputs that fail in build/found/failures.
+# build/found for the next campaign, and inputs that fail in build/found/failures. It then ends with status 1.
 # `fuzz.sh total` prints the sums of docs/fuzzing.tsv.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -73,3 +73,4 @@ while awk -F '\t' -v wanted=$((hours * 3600)) '{ sum += $4 } END { exit sum >= w
     xargs -P "$jobs" -I{} bash -c 'turn {}' <<< "$targets" &
     wait $!
 done
+awk -F '\t' -v campaign="$campaign" '$1 FS $2 == campaign && $7 { failed = 1 } END { exit failed }' "$turns"
