@@ -57,10 +57,17 @@ if(Python3_Interpreter_FOUND AND EXISTS "${PROJECT_SOURCE_DIR}/site/manpages.py"
           COMPONENT development FILES_MATCHING PATTERN "*.3")
 endif()
 
+# Without libsystemd the daemon neither takes the socket of a unit nor reports that it is alive.
+if(TARGET PkgConfig::SYSTEMD)
+  set(managers system user)
+else()
+  set(managers "")
+endif()
+
 # systemd reads units below /usr and /usr/local. A unit names the program at the prefix of this
 # installation, which may differ from the prefix at configuration. The unit is therefore written
 # during the installation, and not into the build, because several installations may run at once.
-foreach(manager IN ITEMS system user)
+foreach(manager IN LISTS managers)
   set(from "${PROJECT_SOURCE_DIR}/systemd")
   if(manager STREQUAL "user")
     string(APPEND from "/user")
@@ -79,15 +86,6 @@ install(FILES systemd/shmviewd.sysusers DESTINATION lib/sysusers.d RENAME shmvie
 install(FILES systemd/shmviewd.tmpfiles DESTINATION lib/tmpfiles.d RENAME shmviewd.conf
         COMPONENT daemon)
 
-# The files for pkg-config and CMake find all others relative to themselves, so that
-# `cmake --install --prefix` works too.
-cmake_path(SET pc_dir "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig")
-cmake_path(RELATIVE_PATH pc_dir BASE_DIRECTORY "${CMAKE_INSTALL_PREFIX}" OUTPUT_VARIABLE pc_from)
-set(PC_PREFIX "\${pcfiledir}")
-string(REGEX MATCHALL "[^/]+" steps "${pc_from}")
-foreach(step IN LISTS steps)
-  string(APPEND PC_PREFIX "/..")
-endforeach()
 configure_file(client/libshmview.pc.in shmview.pc @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/shmview.pc" DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
         COMPONENT development)

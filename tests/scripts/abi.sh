@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Compares the ABIs of libshmview and libshmview-mpi, the layouts in shared memory, the constants of the
 # public headers and the protocol with the baselines in tests/abi. An incompatible change must be
-# announced: one of an ABI or of the protocol by the minor version (the major one from 1.0 on), one of a
-# layout by the version of that layout.
+# announced: one of an ABI or of a constant by another soname, so that a program never runs with a library that it does
+# not fit; one of the protocol by the minor version (the major one from 1.0 on); one of a layout by the version of that
+# layout.
 # `abi.sh update` writes new baselines.
 set -euo pipefail
 export LC_ALL=C
@@ -34,7 +35,8 @@ trap 'rm -rf "$scratch"' EXIT
 
 # What the baselines are about: the version that announces a change of it, and the macro of that version.
 layouts=(layout mutex stream)
-declare -A raise=([interface]="the minor version in shmview.h" [layout]=SHMVIEW_LAYOUT_VERSION
+declare -A raise=([interface]="the minor version in shmview.h"
+    [soname]="SHMVIEW_SOVERSION in CMakeLists.txt, and the names of the packages" [layout]=SHMVIEW_LAYOUT_VERSION
     [mutex]=SHMVIEW_MUTEX_LAYOUT_VERSION [stream]=SHMVIEW_STREAM_LAYOUT_VERSION)
 define() {
     sed -n "s/^#define $1 *\([0-9]*\)u\?$/\1/p" "$source"/include/shmview/*.h
@@ -42,11 +44,12 @@ define() {
 major=$(define SHMVIEW_VERSION_MAJOR)
 {
     echo "interface $([ "$major" -gt 0 ] && echo "$major" || echo "0.$(define SHMVIEW_VERSION_MINOR)")"
+    echo "soname $(readelf -d "$library" | sed -n 's/.*(SONAME).*\.so\.\([0-9]*\)\]$/\1/p')"
     for part in "${layouts[@]}"; do echo "$part $(define "${raise[$part]}")"; done
 } > "$scratch/versions"
 # Without this, a version that is gone would look like another one, and announce everything.
 if grep -vE '^[a-z]+ [0-9.]+$' "$scratch/versions"; then
-    echo "abi.sh: the public headers do not have this version" >&2
+    echo "abi.sh: the public headers or the library do not have this version" >&2
     exit 1
 fi
 
@@ -135,8 +138,8 @@ compare() {
     [ $((status & 3)) -eq 0 ] || { cat "$scratch/report" >&2; exit 1; }
     [ "$status" -eq 0 ]
 }
-compare libshmview.abi || refuse libshmview interface
-[ -z "$mpi" ] || compare libshmview-mpi.abi || refuse libshmview-mpi interface
+compare libshmview.abi || refuse libshmview soname
+[ -z "$mpi" ] || compare libshmview-mpi.abi || refuse libshmview-mpi soname
 for part in "${layouts[@]}"; do
     compare "$part.abi" || refuse "shared memory, $part" "$part"
 done
@@ -146,7 +149,7 @@ for part in interface ${mpi:+"$mpi"} "${layouts[@]}"; do
     while read -r _ name value; do
         echo "$name was $value, and is $(sed -n "s/^$part $name //p" "$scratch/constants.txt" | grep . || echo gone)"
     done < "$scratch/changed" > "$scratch/report"
-    [ ! -s "$scratch/report" ] || refuse "constants, $part" "${part/#mpi/interface}"
+    [ ! -s "$scratch/report" ] || refuse "constants, $part" "$(sed -E 's/^(interface|mpi)$/soname/' <<< "$part")"
 done
 /usr/bin/python3 "$baselines/protocol.py" "$baselines/io.shmview.varlink" "$source/common/wire/io.shmview.varlink" \
     > "$scratch/report" || refuse "the protocol" interface

@@ -31,12 +31,17 @@ if [ -e "$build/web/shmview-web" ]; then
     done
 fi
 compgen -G 'usr/share/zsh/*/_shmviewctl' > /dev/null || { echo "no completion for zsh" >&2; exit 1; }
-for unit in usr/lib/systemd/*/shmviewd.service; do
-    grep -qx "ExecStart=$scratch/usr/bin/shmviewd" "$unit"
-done
-# Both services run the same program, so they allow the same system calls.
-diff <(grep '^SystemCallFilter=' usr/lib/systemd/system/shmviewd.service) \
-    <(grep '^SystemCallFilter=' usr/lib/systemd/user/shmviewd.service)
+if readelf -d usr/bin/shmviewd | grep -q 'NEEDED.*libsystemd'; then
+    for unit in usr/lib/systemd/*/shmviewd.service; do
+        grep -qx "ExecStart=$scratch/usr/bin/shmviewd" "$unit"
+    done
+    # Both services run the same program, so they allow the same system calls.
+    diff <(grep '^SystemCallFilter=' usr/lib/systemd/system/shmviewd.service) \
+        <(grep '^SystemCallFilter=' usr/lib/systemd/user/shmviewd.service)
+elif compgen -G 'usr/lib/systemd/*/shmviewd.*'; then
+    echo "units of a daemon that does not know systemd" >&2
+    exit 1
+fi
 # The headers of libshmview-mpi come with it.
 [ -z "$(find usr -name 'libshmview-mpi*.so')" ] || [ -s usr/include/shmview/mpi.h ]
 diff -r -x 'mpi*.h' "${SHMVIEW_SOURCE_DIR:?}/include/shmview" usr/include/shmview
@@ -72,9 +77,15 @@ fi
 # It has the same names after -flto, with which systems build their packages.
 if [ -s names ] && "$cc" -O0 -flto -o stranger/trial -x c - <<< "int main(void) { return 0; }"; then
     "$cmake" -S "$SHMVIEW_SOURCE_DIR" -B lto -DCMAKE_BUILD_TYPE=None -DCMAKE_C_COMPILER="$cc" \
-        -DCMAKE_C_FLAGS="-O0 -flto" -DSHMVIEW_{TESTS,TOOLS,EXAMPLES,BENCH,MPI}=OFF -DSHMVIEW_{PYTHON,RUBY}= > log
+        -DCMAKE_C_FLAGS="-O0 -flto" -DCMAKE_INSTALL_PREFIX="$scratch/here" -DCMAKE_INSTALL_LIBDIR="$scratch/away/lib" \
+        -DSHMVIEW_{TESTS,TOOLS,EXAMPLES,BENCH,MPI}=OFF -DSHMVIEW_{PYTHON,RUBY}= > log
     "$cmake" --build lto --parallel 2 --target shmview_archive > log 2>&1 || { cat log >&2; exit 1; }
     names_of lto/client/libshmview.a | diff names - >&2 || { echo "names of the archive after -flto" >&2; exit 1; }
+    # The paths for pkg-config may be absolute and elsewhere.
+    mkdir -p away/lib/pkgconfig here
+    cp lto/shmview.pc away/lib/pkgconfig
+    found=$(PKG_CONFIG_PATH=away/lib/pkgconfig pkg-config --variable=libdir shmview)
+    [ "$(realpath "$found")" = "$scratch/away/lib" ] || { echo "libdir of shmview.pc: $found" >&2; exit 1; }
 fi
 
 # DESTDIR comes before the prefix, and no file may contain it.
