@@ -37,9 +37,12 @@ if [ -n "$signed" ] && [ -n "$stand" ]; then
     die "example.org, or the mailbox shmview@packages.debian.org, is still in ${stand//$'\n'/ }:" \
         "replace them by the addresses of the host and of the maintainers (HACKING.md, Making a release)"
 fi
-if [ -n "$signed" ] && [ ! -r "${MINISIGN_KEY:-}" ]; then
-    die "no key to sign with: set MINISIGN_KEY to the file of a secret key (minisign -G makes one)," \
-        "or give --unsigned for a build that nobody can verify"
+if [ -n "$signed" ]; then
+    [ -r "${MINISIGN_KEY:-}" ] ||
+        die "no key to sign with: set MINISIGN_KEY to the file of a secret key (minisign -G makes one)," \
+            "or give --unsigned for a build that nobody can verify"
+    MINISIGN_KEY=$(realpath -- "$MINISIGN_KEY")
+    [ -e SIGNING.pub ] || die "the tree has no SIGNING.pub, the public key that belongs to \$MINISIGN_KEY"
 fi
 
 # The machine's settings must not reach the files.

@@ -14,7 +14,7 @@ Gem::Specification.new do |spec|
   spec.authors = ["The shmview maintainers"]
   spec.license = "Apache-2.0"
   spec.required_ruby_version = ">= 3.1"
-  spec.files = Dir.chdir(__dir__) { Dir["lib/**/*.rb", "ext/**/*.{c,h,rb}", "examples/*.rb"].sort }
+  spec.files = Dir.chdir(__dir__) { Dir["LICENSE", "lib/**/*.rb", "ext/**/*.{c,h,rb}", "examples/*.rb"].sort }
   spec.extensions = ["ext/shmview/extconf.rb"]
   spec.metadata["rubygems_mfa_required"] = "true"
 end

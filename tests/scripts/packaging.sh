@@ -10,6 +10,9 @@ expect() { # FILE LINE
 }
 expect packaging/rpm/shmview.spec "Version: $version"
 expect packaging/arch/PKGBUILD "pkgver=$version"
+for page in man/*.[1-8]; do
+    grep -q "^\.TH .*\"shmview $version\"" "$page" || { echo "$page: not of $version" >&2; wrong=1; }
+done
 # tools/release.sh replaces this line.
 expect packaging/arch/PKGBUILD 'sha256sums=(SKIP SKIP)'
 uplot=$(tools/uplot.sh --version)

@@ -18,9 +18,10 @@ cd "$scratch/tree"
 commit() {
     git -c user.name=test -c user.email=test@localhost -c commit.gpgsign=false commit -q -a --allow-empty -m test
 }
+key=
 refuses() { # TEXT...
     local refused=yes text
-    if MINISIGN_KEY='' tools/release.sh "$scratch/dist" > "$scratch/log" 2>&1; then refused=; fi
+    if MINISIGN_KEY=$key tools/release.sh "$scratch/dist" > "$scratch/log" 2>&1; then refused=; fi
     for text; do
         if [ -z "$refused" ] || ! grep -qF -- "$text" "$scratch/log"; then
             echo "FAILED: not refused with '$text':" >&2
@@ -36,6 +37,10 @@ files=(packaging/arch/PKGBUILD packaging/rpm/shmview.spec tests/fuzz/oss-fuzz/Do
 sed -i 's/example\.org/shmview.test/g; s/shmview@packages\.debian\.org/maintainers@shmview.test/' "${files[@]}"
 commit
 refuses "no key to sign with"
+key=../key
+touch "$scratch/key"
+refuses "the tree has no SIGNING.pub"
+key=
 for file in "${files[@]}"; do echo "# example.org" >> "$file"; done
 commit
 refuses "${files[@]/#/ }"

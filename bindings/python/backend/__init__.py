@@ -12,7 +12,8 @@ It makes one of two wheels:
   with the setting bundle=yes. It has the library, the daemon and the libraries that they need.
   CMake builds them anew.
 
-$CC, $CFLAGS and $LDFLAGS have their usual meaning."""
+$CC, $CFLAGS and $LDFLAGS have their usual meaning for the modules; the library and the daemon of a
+self-contained wheel have flags of their own."""
 
 import os
 import shutil

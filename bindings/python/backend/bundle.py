@@ -22,7 +22,7 @@ OF_GLIBC = re.compile(r"(lib(c|m|pthread|dl|rt)|ld-linux[-\w]*)\.so\.\d+")
 # licences of all other libraries demand their text and nothing else.
 OPTIONS = ["-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON", "-DCMAKE_INSTALL_RPATH=$ORIGIN",
            "-DCMAKE_C_FLAGS_RELEASE=-O2 -DNDEBUG", "-DCMAKE_SHARED_LINKER_FLAGS=-s", "-DCMAKE_EXE_LINKER_FLAGS=-s",
-           f"-DCMAKE_C_FLAGS=-ffile-prefix-map={TREE}=.", "-DSHMVIEW_PACKS_RELOCATIONS=OFF",
+           f'-DCMAKE_C_FLAGS="-ffile-prefix-map={TREE}=."', "-DSHMVIEW_PACKS_RELOCATIONS=OFF",
            "-DSHMVIEW_CCACHE=OFF", "-DSHMVIEW_SYSTEMD=OFF", "-DSHMVIEW_NUMA=OFF", "-DSHMVIEW_MPI=OFF",
            "-DSHMVIEW_TESTS=OFF", "-DSHMVIEW_TOOLS=OFF", "-DSHMVIEW_EXAMPLES=OFF", "-DSHMVIEW_BENCH=OFF",
            "-DSHMVIEW_PYTHON=", "-DSHMVIEW_RUBY="]

@@ -10,6 +10,8 @@ from typing import List, NamedTuple
 
 from .places import HERE, TREE
 
+# As CMake compiles the library: the modules read what other processes write, too.
+HARDENING = ["-fstack-protector-strong", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2", "-Wl,-z,relro", "-Wl,-z,now"]
 MODULES = {"_core": ["src/*.c"], "_sync": ["sync/*.c", "src/unlocked.c"]}
 
 
@@ -59,7 +61,7 @@ def build(library, work):
         file = name + variables["EXT_SUFFIX"]
         sources = sorted(path for pattern in patterns for path in glob.glob(f"{HERE}/{pattern}"))
         command = [*shlex.split(os.environ.get("CC") or variables["CC"]), "-shared", "-fPIC", "-O2", "-std=c11",
-                   "-D_GNU_SOURCE", "-DNDEBUG", "-fvisibility=hidden", f"-ffile-prefix-map={TREE}=.",
+                   "-D_GNU_SOURCE", "-DNDEBUG", "-fvisibility=hidden", f"-ffile-prefix-map={TREE}=.", *HARDENING,
                    *shlex.split(os.environ.get("CFLAGS", "")),
                    *(f"-I{folder}" for folder in (HERE, sysconfig.get_path("include"), *library.headers)),
                    "-o", f"{work}/{file}", *sources, *(f"-L{folder}" for folder in library.libraries),

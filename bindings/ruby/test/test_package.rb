@@ -30,6 +30,8 @@ class TestPackage < ShmviewTest
       said = run_in(directory, home, RbConfig.ruby, "-w", "-e",
                     'gem "shmview"; require "shmview"; p Shmview.create(nil, 10).buf.nbytes, $LOADED_FEATURES.grep(/core.so/)')
       assert_match(/\A10\n\["#{Regexp.escape(directory)}/, said)
+      licences = Dir["#{directory}/gems/shmview-*/LICENSE"].map { |path| File.read(path) }
+      assert_equal [File.read("#{ROOT}/../../LICENSE")], licences
     end
   end
 
