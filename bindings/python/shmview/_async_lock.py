@@ -15,10 +15,23 @@ import threading
 import time
 import weakref
 
-from ._errors import TimedOut
+from ._errors import TimedOut, make
 
 SLICE_SECONDS = 0.1       # after which a helper looks whether its task still waits
 TAKE_OVER_SECONDS = 0.005  # the longest time that the event loop blocks
+
+
+class _Lock(asyncio.Lock):
+    """Counts the tasks in acquire(). A free lock belongs to the first of them, which only has to wake up."""
+
+    n_acquiring = 0
+
+    async def acquire(self):
+        self.n_acquiring += 1
+        try:
+            return await super().acquire()
+        finally:
+            self.n_acquiring -= 1
 
 
 class Turn:
@@ -26,8 +39,8 @@ class Turn:
     it together: the first takes the room and the lock, and the last gives them back."""
 
     def __init__(self):
-        self.door = asyncio.Lock()  # held while a task gets in, so that tasks enter in order
-        self.room = asyncio.Lock()  # held while any task is inside
+        self.door = _Lock()  # held while a task gets in, so that tasks enter in order
+        self.room = _Lock()  # held while any task is inside
         self.n_sharing = 0
 
 
@@ -86,13 +99,13 @@ class _Until:
 
 
 async def _acquire(lock, deadline):
-    if not lock.locked() or deadline is None:
-        await lock.acquire()
+    if deadline is None or not (lock.locked() or lock.n_acquiring):
+        await lock.acquire()  # at once, if there is a deadline: wait_for(..., 0) would not even try
         return
     try:
         await asyncio.wait_for(lock.acquire(), max(0, deadline - time.monotonic()))
     except asyncio.TimeoutError:
-        raise TimedOut("another task of this event loop holds the lock") from None
+        raise make(TimedOut.code, "another task of this event loop holds the lock", {}) from None
 
 
 async def _take(guard, deadline):

@@ -3,6 +3,7 @@
 'async with segment.locked():' keeps tasks apart as well."""
 
 import asyncio
+import errno
 import os
 import sys
 import threading
@@ -11,6 +12,7 @@ import time
 import pytest
 
 import shmview
+from conftest import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("daemon")
 
@@ -341,6 +343,39 @@ def test_timeouts_and_cancelled_tasks_leave_nothing():
     assert other.trylock()
     other.unlock()
     seg.close()
+
+
+def test_a_timeout_counts_while_the_task_in_front_wakes_up():
+    """The lock in which tasks queue is free for a moment then, but the task in front gets it."""
+    seg = shmview.create(size=16)
+
+    async def late():
+        async with seg.locked(timeout=0.05):
+            pass
+
+    async def main():
+        go, late_begun = (asyncio.get_running_loop().create_future() for _ in range(2))
+
+        async def first():
+            async with seg.locked():
+                await go
+            late_begun.set_result(asyncio.ensure_future(late()))
+
+        async def stay():
+            async with seg.locked():
+                task = await late_begun
+                await asyncio.wait([task], timeout=PATIENCE)
+                assert task.done()
+        tasks = [asyncio.ensure_future(task()) for task in (first, stay, stay)]
+        await asyncio.sleep(0.01)  # one is inside, one waits for it, and one waits for its turn to do so
+        go.set_result(None)
+        await asyncio.gather(*tasks)
+        with pytest.raises(shmview.TimedOut) as e:
+            await late_begun.result()
+        assert e.value.errno == errno.ETIMEDOUT
+        async with seg.locked(timeout=0):
+            pass
+    asyncio.run(main())
 
 
 def test_a_death_is_reported_to_a_task():
