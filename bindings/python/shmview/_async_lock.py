@@ -36,12 +36,30 @@ class _Lock(asyncio.Lock):
 
 class Turn:
     """Keeps the tasks of one event loop apart that hold the lock of one segment. Sharing tasks hold
-    it together: the first takes the room and the lock, and the last gives them back."""
+    it together: the first takes the room and the lock, and the last gives them back. The blocks of a
+    task that are inside another one of it take and give back the lock as those of a thread do."""
 
     def __init__(self):
         self.door = _Lock()  # held while a task gets in, so that tasks enter in order
         self.room = _Lock()  # held while any task is inside
-        self.n_sharing = 0
+        self.is_shared = False  # how the room is held
+        self.blocks = []  # that are inside: (id of the guard, task)
+
+    def remove(self, guard):
+        """Removes the block of a guard, and returns its task. Tasks may share a guard, and a block may
+        end in another task than the one that has entered it."""
+        wanted, task = id(guard), _this_task()
+        best = max(enumerate(self.blocks), default=None,
+                   key=lambda item: (item[1][0] == wanted, item[1][1] == task, item[0]))
+        return self.blocks.pop(best[0])[1] if best else None
+
+    def has(self, task):
+        return any(other == task for _, other in self.blocks)
+
+
+def _this_task():
+    task = asyncio.current_task()
+    return weakref.ref(task) if task else object()  # outside of tasks each block is a task of its own
 
 
 _turns = weakref.WeakKeyDictionary()  # segment: {loop: Turn}, both weak
@@ -57,11 +75,19 @@ def _turn(segment):
 
 
 async def _enter(guard):
+    turn, task = _turn(guard.segment), _this_task()
+    if turn.has(task):
+        got = guard._enter(0)  # this thread has the lock
+    else:
+        got = await _enter_first(turn, guard)
+    turn.blocks.append((id(guard), task))
+    return got
+
+
+async def _enter_first(turn, guard):
     deadline = None if guard.timeout is None else time.monotonic() + guard.timeout
-    turn = _turn(guard.segment)
     async with _Until(turn.door, deadline):
-        if guard._shared and turn.n_sharing:
-            turn.n_sharing += 1
+        if guard._shared and turn.is_shared and turn.blocks:
             return guard.segment
         await _acquire(turn.room, deadline)
         try:
@@ -69,20 +95,20 @@ async def _enter(guard):
         except BaseException:
             turn.room.release()
             raise
-        turn.n_sharing = 1 if guard._shared else 0
+        turn.is_shared = guard._shared
         return got
 
 
 async def _leave(guard, error):
     turn = _turn(guard.segment)
-    if guard._shared:
-        turn.n_sharing -= 1
-        if turn.n_sharing:
-            return
-    try:
+    task = turn.remove(guard)
+    if task is None or turn.has(task):
         guard.__exit__(*error)
-    finally:
-        turn.room.release()
+    elif not turn.blocks:
+        try:
+            guard.__exit__(*error)
+        finally:
+            turn.room.release()
 
 
 class _Until:

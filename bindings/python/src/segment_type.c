@@ -67,7 +67,7 @@ static PyMethodDef methods[] = {
      "(None: as long as necessary), and raises what lock() raises.\n\n"
      "'async with seg.locked():' waits without blocking the event loop, and excludes the other "
      "tasks\n"
-     "of the loop as well."},
+     "of the loop as well. Blocks of one task nest."},
     {"shared", WITH_TIMEOUT(segment_shared),
      "shared(timeout=None)\n--\n\nLike locked(), but holds the lock together with other readers.\n"
      "Entering the block raises what lock(shared=True) raises."},
