@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """events(): what happens to segments, as an iterator and as an asynchronous iterator."""
 
+import os
 import threading
 from typing import NamedTuple, Optional
 
@@ -60,7 +61,8 @@ class Events:
 
     def __init__(self, monitor):
         self._monitor = monitor
-        self._wait = None  # of the task that waits: (loop, its thread, descriptor or None, future)
+        self._wait = None  # of the task that waits: (loop, its thread, descriptor or -1, future)
+        self._pid = os.getpid()
 
     def next(self, timeout=None):
         """Waits for the next event, and returns it. timeout: the seconds to wait at most; None: as long
@@ -76,7 +78,14 @@ class Events:
             raise make(TimedOut.code, f"no event in {timeout} s", {})
         return SegmentEvent(*found)
 
+    def _drop_wait_of_parent(self):
+        """Forgets a task of the parent after a fork. Its loop shares its epoll with that of the parent, which would
+        poll the descriptor no longer."""
+        if self._pid != os.getpid():
+            self._wait = None
+
     def _refuse_two(self):
+        self._drop_wait_of_parent()
         if self._wait:
             raise make(Busy.code, "a task waits for an event of these", {})
 
@@ -123,6 +132,7 @@ class Events:
         try:
             await future
         finally:
+            self._drop_wait_of_parent()
             if fd < 0:
                 timer.cancel()
             elif self._wait is wait:  # close() has removed it otherwise
@@ -133,6 +143,7 @@ class Events:
     def close(self):
         """Ends the subscription. A thread or task that waits for an event ends its iteration; next()
         raises ValueError there. Closing it again has no effect."""
+        self._drop_wait_of_parent()
         if not self._wait or self._monitor.closed:
             self._monitor.close()
             return

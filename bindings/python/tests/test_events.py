@@ -243,6 +243,29 @@ def test_a_child_of_a_waiting_thread():
     assert not thread.is_alive()
 
 
+def test_a_child_of_a_waiting_task():
+    """The child shares the epoll of the parent's loop, which must go on polling the subscription."""
+    async def main():
+        with shmview.events(kinds=["created"]) as events:
+            await events.__anext__()
+            task = asyncio.ensure_future(events.__anext__())
+            await asyncio.sleep(0.02)
+            pid = os.fork()
+            if pid == 0:
+                status = 1
+                try:
+                    with pytest.raises(ValueError, match="belong to the parent"):
+                        events.next(0)
+                    events.close()
+                    status = 0 if events.closed else 2
+                finally:
+                    os._exit(status)
+            assert os.waitpid(pid, 0)[1] == 0
+            shmview.create("child", 10).close()
+            assert (await asyncio.wait_for(task, PATIENCE)).segment == "child"
+    asyncio.run(main())
+
+
 def is_busy(events):
     """Returns whether a thread waits. fileno() takes no time in which that thread would get Busy itself."""
     try:
