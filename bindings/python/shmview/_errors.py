@@ -10,7 +10,7 @@ import time
 class Error(Exception):
     """The base of all errors of shmview. code is the SHMVIEW_ERR_* number, or 0 if there is none.
     str() has the names and figures. The facts of the call, such as the name of the segment, are
-    attributes, which each class documents."""
+    attributes, which each class documents. A fact that is not known is None."""
 
     code = 0
 
@@ -23,23 +23,26 @@ class Invalid(Error, ValueError):
 class Denied(Error, PermissionError):
     """This user may not do that. name: the name of the segment."""
     code, number = 2, errno.EACCES
+    name = None
 
 
 class NotFound(Error, FileNotFoundError):
     """There is no such segment, or this user may not see it. name: the name of the segment."""
     code, number = 3, errno.ENOENT
+    name = None
 
 
 class Exists(Error, FileExistsError):
     """A segment of this name exists already. name: its name."""
     code, number = 4, errno.EEXIST
+    name = None
 
 
 class NoSpace(Error, OSError, MemoryError):
     """There is too little shared memory. name: the name of the segment; size: the bytes that were
     requested; free, limit: bytes, or None if the daemon did not report them."""
     code, number = 5, errno.ENOSPC
-    free = limit = None
+    name = size = free = limit = None
 
 
 class Limit(Error, OSError):
@@ -50,16 +53,19 @@ class Limit(Error, OSError):
 class NoLayout(Error, LookupError):
     """There is no such layout or view. layout, view: the names that were requested."""
     code = 7
+    layout = view = None
 
 
 class LayoutExists(Error, ValueError):
     """A layout of this name exists already. layout: its name."""
     code = 8
+    layout = None
 
 
 class NoSlot(Error, OSError):
     """Every slot of the segment's lock is taken. name: the name of the segment."""
     code, number = 9, errno.EUSERS
+    name = None
 
 
 class NotAttached(Error, OSError):
@@ -70,6 +76,7 @@ class NotAttached(Error, OSError):
 class FormatError(Error, ValueError):
     """A text is not a format. format: the text; at: the index of the wrong character."""
     code = 11
+    format = at = None
 
 
 class Misaligned(Error, ValueError):
@@ -130,6 +137,7 @@ class ReadOnly(Error, TypeError, BufferError):
 class NoDaemon(Error, ConnectionError):
     """No shmviewd could be reached. path: the socket that the caller named, None for the default."""
     code, number = 37, errno.ECONNREFUSED
+    path = None
 
 
 class Disconnected(Error, ConnectionError):

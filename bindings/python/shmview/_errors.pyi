@@ -8,17 +8,17 @@ class Error(Exception):
 class Invalid(Error, ValueError): ...
 
 class Denied(Error, PermissionError):
-    name: str
+    name: Optional[str]
 
 class NotFound(Error, FileNotFoundError):
-    name: str
+    name: Optional[str]
 
 class Exists(Error, FileExistsError):
-    name: str
+    name: Optional[str]
 
 class NoSpace(Error, OSError, MemoryError):
-    name: str
-    size: int
+    name: Optional[str]
+    size: Optional[int]
     free: Optional[int]
     limit: Optional[int]
 
@@ -29,16 +29,16 @@ class NoLayout(Error, LookupError):
     view: Optional[str]
 
 class LayoutExists(Error, ValueError):
-    layout: str
+    layout: Optional[str]
 
 class NoSlot(Error, OSError):
-    name: str
+    name: Optional[str]
 
 class NotAttached(Error, OSError): ...
 
 class FormatError(Error, ValueError):
-    format: str
-    at: int
+    format: Optional[str]
+    at: Optional[int]
 
 class Misaligned(Error, ValueError): ...
 

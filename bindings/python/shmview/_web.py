@@ -19,7 +19,7 @@ from html import escape
 from urllib.parse import urlencode, urlsplit
 
 from . import _core
-from ._errors import Error, NoLayout
+from ._errors import Error, NoLayout, make
 from ._open import attach, connect
 
 ORIGIN = "http://localhost:8888"  # of a notebook server as Jupyter starts it
@@ -157,9 +157,7 @@ def _find_layout(segment, view):
     for layout in sorted(layouts, key=lambda layout: layout != phase):
         if view in layouts[layout]:
             return layout
-    error = NoLayout(f"no layout of '{segment.name}' has a view '{view}'")
-    error.layout, error.view = None, view
-    raise error
+    raise make(NoLayout.code, f"no layout of '{segment.name}' has a view '{view}'", {"view": view})
 
 
 def _place(segment, view, layout, connection):

@@ -103,6 +103,10 @@ PyObject *raise_error(struct state *state, int r, const char *format, ...);
  * For errors that this module finds itself. */
 PyObject *raise_text(struct state *state, int error, const char *text);
 
+/* Raises NoLayout for a view of this name. Takes over the text, which may be NULL with an
+ * exception. Returns NULL. */
+PyObject *raise_no_view(struct state *state, PyObject *view, PyObject *text);
+
 /* Like raise_error() without facts, but turns errors other than MemoryError into BufferError,
  * because consumers and producers of buffers expect only these. Returns NULL. */
 PyObject *raise_as_buffer_error(struct state *state, int r);

@@ -53,3 +53,13 @@ PyObject *raise_text(struct state *state, int error, const char *text)
 {
     return raise_made(state, error, text, NULL);
 }
+
+PyObject *raise_no_view(struct state *state, PyObject *view, PyObject *text)
+{
+    const char *utf8 = text ? PyUnicode_AsUTF8(text) : NULL;
+    PyObject *facts = utf8 ? Py_BuildValue("{s:O}", "view", view) : NULL;
+    if (facts)
+        raise_made(state, SHMVIEW_ERR_NO_LAYOUT, utf8, facts);
+    Py_XDECREF(text);
+    return NULL;
+}

@@ -252,14 +252,10 @@ static Py_ssize_t number_of(struct frame *self, PyObject *name)
     PyObject *number = PyDict_GetItemWithError(self->stream->numbers, name);
     if (number)
         return PyLong_AsSsize_t(number);
-    PyObject *text = PyErr_Occurred()
-                         ? NULL
-                         : PyUnicode_FromFormat("stream '%U' has no view %R, but %R",
-                                                self->stream->name, name, self->stream->views);
-    const char *utf8 = text ? PyUnicode_AsUTF8(text) : NULL;
-    if (utf8)
-        raise_text(self->stream->state, SHMVIEW_ERR_NO_LAYOUT, utf8);
-    Py_XDECREF(text);
+    if (!PyErr_Occurred())
+        raise_no_view(self->stream->state, name,
+                      PyUnicode_FromFormat("stream '%U' has no view %R, but %R", self->stream->name,
+                                           name, self->stream->views));
     return -1;
 }
 

@@ -139,6 +139,6 @@ PyObject *segment_wait(PyObject *op, PyObject *args, PyObject *kwargs)
     else
         SEGMENT_CALL(self, r, shmview_wait_change(self->handle, seen, deadline, &seen));
     if (r)
-        return raise_error(self->state, r, "{s:O}", "phase", phase);
+        return raise_error(self->state, r, "{s:O}", "layout", phase);
     return PyLong_FromUnsignedLong(for_a_phase ? reached.generation : seen);
 }

@@ -139,20 +139,18 @@ static PyObject *layout_with(struct segment *self, PyObject *view)
     if (!names && PyErr_Occurred())
         return NULL;
     names = names ? Py_NewRef(names) : layouts_with(self, view);
-    PyObject *found = NULL, *text = NULL;
+    PyObject *found = NULL;
     Py_ssize_t n = names ? PyList_GET_SIZE(names) : 1;
     if (names && n == 1)
         found = Py_NewRef(PyList_GET_ITEM(names, 0));
     else if (n == 0)
-        text = PyUnicode_FromFormat("no layout has a view %R; see Segment.layouts", view);
+        raise_no_view(self->state, view,
+                      PyUnicode_FromFormat("no layout has a view %R; see Segment.layouts", view));
     else if (names)
-        text = PyUnicode_FromFormat(
-            "no phase is current, and %zd layouts have a view %R, %R: use view(%R, layout=...)", n,
-            view, names, view);
-    const char *utf8 = text ? PyUnicode_AsUTF8(text) : NULL;
-    if (utf8)
-        raise_text(self->state, SHMVIEW_ERR_NO_LAYOUT, utf8);
-    Py_XDECREF(text);
+        raise_no_view(self->state, view,
+                      PyUnicode_FromFormat("no phase is current, and %zd layouts have a view %R, "
+                                           "%R: use view(%R, layout=...)",
+                                           n, view, names, view));
     Py_XDECREF(names);
     return found;
 }

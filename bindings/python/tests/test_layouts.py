@@ -115,8 +115,9 @@ def test_an_attacher_knows_the_layouts():
     assert other.view("B").shape == (4,) and other.view("D").format == "h"  # each name occurs in one layout only
     with pytest.raises(shmview.NoLayout, match="2 layouts have a view 'A', .'float', 'int'."):
         other.view("A")
-    with pytest.raises(shmview.NoLayout, match="no layout has a view 'C'"):
-        other.view("C")
+    with pytest.raises(shmview.NoLayout, match="no layout has a view 'C'") as e:
+        other["C"]
+    assert (e.value.layout, e.value.view) == (None, "C")
     seg.define(late={"L": ("B", 3)})
     assert other.view("L").nbytes == 3 and list(other.layouts["late"]) == ["L"]
     with seg.locked():
@@ -142,8 +143,9 @@ def test_wait():
         with pytest.raises(shmview.TimedOut) as e:
             wait()
         assert isinstance(e.value, TimeoutError)
-    with pytest.raises(shmview.NoLayout):
+    with pytest.raises(shmview.NoLayout) as e:
         other.wait("none", timeout=0)
+    assert e.value.layout == "none"
     for wrong in (-1, float("nan"), "x"):
         with pytest.raises((ValueError, TypeError)):
             other.wait(timeout=wrong)

@@ -68,7 +68,7 @@ async def wait(seg: shmview.Segment) -> None:
         async with seg.locked() as same:
             j: int = await seg.changed()
     except shmview.NoSpace as e:
-        k: int = e.size
+        k: Optional[int] = e.size
         l: Optional[int] = e.free
     except shmview.OwnerDied as died:
         m: float = died.when

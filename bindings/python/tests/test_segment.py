@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Segments: created, attached, closed, removed, and sent to other processes by pickle."""
 
+import ast
 import errno
 import os
 import pickle
@@ -208,6 +209,17 @@ def test_errors():
     again = pickle.loads(pickle.dumps(e.value))
     assert (type(again), str(again), again.name) == (type(e.value), str(e.value), "nobody")
     assert seg.lock_status().held is False
+
+
+def test_errors_have_the_attributes_of_their_stubs():
+    stubs = os.path.join(os.path.dirname(shmview.__file__), "_errors.pyi")
+    with open(stubs) as file:
+        classes = [node for node in ast.parse(file.read()).body if isinstance(node, ast.ClassDef)]
+    attributes = [(node.name, member.target.id) for node in classes for member in node.body
+                  if isinstance(member, ast.AnnAssign)]
+    assert len(attributes) > 20
+    for name, attribute in attributes:
+        assert hasattr(getattr(shmview, name)(), attribute), (name, attribute)
 
 
 def test_no_space():

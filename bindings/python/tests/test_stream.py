@@ -358,8 +358,9 @@ def test_what_is_refused():
 def test_what_a_frame_refuses():
     with create() as stream, opened() as reader:
         frame = stream.loan()
-        with pytest.raises(shmview.NoLayout, match=r"stream 's' has no view 'x', but \('numbers', 'gain'\)"):
+        with pytest.raises(shmview.NoLayout, match=r"stream 's' has no view 'x', but \('numbers', 'gain'\)") as e:
             frame["x"]
+        assert e.value.view == "x"
         with pytest.raises(TypeError, match="is the view called image"):
             frame[0]
         with pytest.raises(shmview.Bounds, match="11 elements of view 'numbers', which has 10"):

@@ -221,10 +221,12 @@ class TestSegment < ShmviewTest
     assert_raises(ArgumentError) { seg.wait(change: 1, phase: "float") }
     assert_raises(ArgumentError) { seg.wait(change: -1) }
     assert_raises(ArgumentError) { seg.wait(timeout: -1) }
-    assert_raises(Shmview::NoLayout) { seg.wait(phase: "none", timeout: 1) }
+    error = assert_raises(Shmview::NoLayout) { seg.wait(phase: "none", timeout: 1) }
+    assert_equal "none", error[:layout]
     seg.synchronize { seg.switch("float") }
     assert_equal 1, seg.wait(phase: :float, generation: 0)
-    assert_raises(Shmview::TimedOut) { seg.wait(generation: 1, timeout: 0) }
+    error = assert_raises(Shmview::TimedOut) { seg.wait(generation: 1, timeout: 0) }
+    assert_equal({ name: seg.name }, error.facts)
     plain = Shmview.create(nil, 10, lock: false)
     assert_raises(Shmview::NoLock) { plain.wait(timeout: 1) }
   end

@@ -210,8 +210,12 @@ static VALUE segment_wait(int argc, VALUE *argv, VALUE self)
                             : wait_unlocked(self, wait_change, &for_change, deadline, &r);
     if (state)
         rb_jump_tag(state);
-    if (r)
-        raise_error(r, fact("phase", values[PHASE]));
+    if (r) {
+        VALUE facts = fact("name", segment_of(self)->name);
+        if (!NIL_P(name))
+            rb_hash_aset(facts, ID2SYM(rb_intern("layout")), name);
+        raise_error(r, facts);
+    }
     RB_GC_GUARD(name);
     return UINT2NUM(for_a_phase ? for_phase.phase.generation : for_change.change);
 }

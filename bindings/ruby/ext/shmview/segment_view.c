@@ -158,9 +158,10 @@ static VALUE choose_layout(VALUE self, VALUE name)
     VALUE known = segment_of(self)->layouts;
     VALUE names = NIL_P(known) ? Qnil : rb_hash_aref(known, name);
     if (NIL_P(names) || RARRAY_LEN(names) != 1)
-        raise_text(SHMVIEW_ERR_NO_LAYOUT,
-                   "no phase is current, so the layout must be named: view(\"%s\", layout: ...)",
-                   StringValueCStr(name));
+        raise_text_with(
+            SHMVIEW_ERR_NO_LAYOUT, fact("view", name),
+            "no phase is current, so the layout must be named: view(\"%s\", layout: ...)",
+            StringValueCStr(name));
     return RARRAY_AREF(names, 0);
 }
 
