@@ -184,7 +184,8 @@ class JoinableQueue(Queue, _standard.JoinableQueue):
     _joinable = True
 
     def task_done(self):
-        """Declares an item that was got to be done. Raises ValueError if there is none."""
+        """Declares one item to be done, usually one that was got. Raises ValueError if as many are done as
+        were put."""
         self._memory.task_done()
 
     def join(self):
