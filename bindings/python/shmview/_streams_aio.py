@@ -4,7 +4,9 @@
 import asyncio
 
 from ._aio import RETRY_SECONDS, Watch, _call, _finish, watch_of
-from ._errors import Disconnected, Invalid
+from ._errors import Disconnected, Invalid, NoLock
+
+PEEK_SECONDS = 0.005  # between looks of a task whose reader peeks, which nothing wakes
 
 
 class StreamWatch(Watch):
@@ -38,9 +40,9 @@ async def take(stream):
         future = loop.create_future()
         try:
             watch.add(stream, loop, future, None)
-        except Disconnected:  # streams go on without a daemon, but only a daemon rings
+        except (Disconnected, NoLock) as e:  # streams go on without a daemon, but only a daemon rings
             watch.remove(loop, future)
-            await asyncio.sleep(RETRY_SECONDS)
+            await asyncio.sleep(PEEK_SECONDS if isinstance(e, NoLock) else RETRY_SECONDS)
             frame = _look(stream, n_left)
             continue
         try:

@@ -101,6 +101,18 @@ def test_async_for(stream, reader):
     assert run(all_of(reader)) == []
 
 
+def test_a_reader_that_peeks_waits(stream):
+    async def main():
+        with shmview.open_stream("s", "peek") as peek:
+            task = asyncio.ensure_future(all_of(peek))
+            await asyncio.sleep(0)
+            for i in range(2):
+                write(stream, i)
+            stream.end()
+            assert await task == [0, 1]
+    run(main())
+
+
 def test_frames_that_wait_already(stream, reader):
     for i in range(10):
         write(stream, i)
