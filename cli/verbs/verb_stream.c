@@ -98,11 +98,6 @@ static int check_words(struct context *c, char **words, const struct create_call
         return fail_usage(c,
                           "--mode is missing: latest, so that writers never wait for readers, or "
                           "lossless, so that readers get every frame");
-    if (call->history > call->slots - 2)
-        return fail_usage(c,
-                          "--history %lld needs --slots %lld or more: one is filled, and one is "
-                          "read",
-                          (long long)call->history, (long long)call->history + 2);
     return 0;
 }
 
@@ -120,7 +115,7 @@ static int run_stream(struct context *c, int argc, char **argv)
     const struct verb_option options[] = {
         OPT_WORD("mode", 'm', &call.mode, stream_mode_names),
         OPT_NUMBER("slots", 's', &call.slots, 2, SHMVIEW_STREAM_SLOTS_MAX),
-        OPT_NUMBER("history", 'H', &call.history, 0, SHMVIEW_STREAM_SLOTS_MAX - 2),
+        OPT_NUMBER("history", 'H', &call.history, 0, SHMVIEW_STREAM_SLOTS_MAX - 1),
         OPT_NUMBER("stages", '\0', &call.stages, 1, SHMVIEW_STREAM_STAGES_MAX),
         OPT_FLAG("many-writers", '\0', &call.many_writers),
         OPT_CALL("permissions", '\0', &call.access, read_permissions),

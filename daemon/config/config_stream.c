@@ -49,7 +49,7 @@ static void read_slots(struct config_reader *reader, const json_t *value, void *
 
 static void read_history(struct config_reader *reader, const json_t *value, void *at)
 {
-    read_count(reader, value, 0, SHMVIEW_STREAM_SLOTS_MAX - 2, at);
+    read_count(reader, value, 0, SHMVIEW_STREAM_SLOTS_MAX - 1, at);
 }
 
 static void read_stages(struct config_reader *reader, const json_t *value, void *at)

@@ -114,13 +114,20 @@ def test_offsets_count_within_a_frame(ctl):
     (["create", "cam", "-m", "latest"], "an argument is missing"),
     (["make", "cam", "-m", "latest", "a=f4"], "'make' is no action"),
     (["create", "cam", "-m", "latest", "--slots", "1", "a=f4"], "--slots '1' is not a number from 2 to 512"),
-    (["create", "cam", "-m", "latest", "--slots", "4", "--history", "3", "a=f4"],
-     "--history 3 needs --slots 5 or more"),
+    (["create", "cam", "-m", "lossless", "--history", "512", "a=f4"], "--history '512' is not a number from 0 to 511"),
     (["create", "cam", "-m", "latest", "a=f4", "b=x9"], "character 2: a type code is missing\n  frame: a=f4 b=x9\n"),
 ])
 def test_what_is_no_stream_to_create(ctl, words, why):
     ctl("stream", *words, status=2, err=why)
     assert ctl.segments() == []
+
+
+def test_a_history_that_leaves_one_slot(ctl):
+    create(ctl, "lossless", "--slots", "4", "--history", "3", "a=f4")
+    assert stream(ctl)["history"] == 3
+    for words in ("latest", "--history", "3"), ("lossless", "--history", "4"):
+        ctl("stream", "create", "b", "--slots", "4", "a=f4", "-m", *words, status=1,
+            err="1 stages would keep 4 slots, which leaves none for a writer")
 
 
 def test_it_exists(ctl):

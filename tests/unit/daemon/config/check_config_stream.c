@@ -54,7 +54,7 @@ START_TEST(streams)
             "'stages':7,\n'writers':2,\n'views':[],\n'depth':1}}]}",
             "f:1: segments[0].stream.mode must be \"latest\" or \"lossless\"\n"
             "f:2: segments[0].stream.slots must be an integer from 2 to 512\n"
-            "f:3: segments[0].stream.history must be an integer from 0 to 510\n"
+            "f:3: segments[0].stream.history must be an integer from 0 to 511\n"
             "f:4: segments[0].stream.stages must be an integer from 1 to 6\n"
             "f:5: segments[0].stream.writers must be \"one\" or \"many\"\n"
             "f:6: segments[0].stream.views must be an array of 1 to 64 views\n"
@@ -70,6 +70,10 @@ START_TEST(streams)
             "[" VIEW_A "]}}]}",
             "f:2: segments[0].stream cannot be made: a history of 3 frames with 4 slots: "
             "1 stages would keep 4 slots, which leaves none for a writer\n");
+    struct config *c = reads("{'segments':[{'name':'s','stream':{'mode':'lossless','slots':512,"
+                             "'history':511,'views':[" VIEW_A "]}}]}");
+    ck_assert_uint_eq(c->segments[0].stream.history, 511);
+    config_free(c);
 }
 END_TEST
 
@@ -102,7 +106,7 @@ START_TEST(members_of_wrong_values)
             "'stages':0,\n'writers':'two',\n'views':{}}}]}",
             "f:1: segments[0].stream.mode must be \"latest\" or \"lossless\"\n"
             "f:2: segments[0].stream.slots must be an integer from 2 to 512\n"
-            "f:3: segments[0].stream.history must be an integer from 0 to 510\n"
+            "f:3: segments[0].stream.history must be an integer from 0 to 511\n"
             "f:4: segments[0].stream.stages must be an integer from 1 to 6\n"
             "f:5: segments[0].stream.writers must be \"one\" or \"many\"\n"
             "f:6: segments[0].stream.views must be an array of 1 to 64 views\n");
