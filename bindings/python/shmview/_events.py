@@ -201,8 +201,8 @@ def events(*names, kinds=None, after=None, connection=None):
         for event in shmview.events("demo", kinds=["attached", "died"]):
             print(event.kind, event.segment, event.pid)
 
-    names: of the only segments that are wanted, at most 64; they need not exist yet. None: all
-    segments that this user may see. Events that belong to no segment are reported in any case.
+    names: of the only segments that are wanted, at most 64; they need not exist yet. Without names:
+    all segments that this user may see. Events that belong to no segment are reported in any case.
     kinds: the kinds that are wanted, see SegmentEvent. None: all. The first event is always 'subscribed';
     nothing is missed after it.
     after: the serial number of an event. The later events are reported too, as far as the daemon

@@ -23,9 +23,9 @@ class StreamInfo(NamedTuple):
 
 class SlotStatus(NamedTuple):
     """One slot of a StreamStatus."""
-    state: str  #: 'free', 'loaned', 'published' or 'held' (by a reader)
+    state: str  #: 'free', 'loaned', 'published' or 'held' (by a reader, or kept by its writer)
     holders: int  #: how many readers hold it
-    pid: int  #: of the writer, while it is loaned; 0: unknown
+    pid: int  #: of the writer, while it is loaned or kept; 0: unknown
     command: str  #: likewise
     time: float  #: of its frame, on the clock of time.monotonic()
     sequences: Tuple[int, ...]  #: the number of its frame in each stage; 0: none

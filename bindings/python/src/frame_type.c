@@ -144,7 +144,7 @@ static PyMethodDef methods[] = {
      "Raises NotOwner (it was taken), Lost; ValueError if it is over."},
     {"discard", frame_discard, METH_NOARGS,
      "discard()\n--\n\nGives a loaned slot back without publishing it. Has no effect on a frame "
-     "that\nis over."},
+     "that\nis over.\n\nRaises NotOwner (it was taken)."},
     {"release", frame_release, METH_NOARGS,
      "release()\n--\n\nReleases a taken frame, and ends its views. Has no effect on a frame that "
      "is\nover; a loaned one is discarded.\n\n"

@@ -7,9 +7,10 @@ module Shmview
   # given to create_stream; stage: of this Stream; frame_bytes: from one frame to the next.
   StreamInfo = Struct.new(:lossless, :slots, :history, :stages, :stage, :many_writers, :frame_bytes)
 
-  # One slot of a StreamStatus. state: :free, :loaned, :published or :held (by a reader); holders: how many
-  # readers hold it; pid, command: of the writer, while it is loaned or kept, 0 and "": unknown; time: of
-  # its frame, in seconds of the monotonic clock; sequences: the number of its frame in each stage, 0: none.
+  # One slot of a StreamStatus. state: :free, :loaned, :published or :held (by a reader, or kept by its
+  # writer); holders: how many readers hold it; pid, command: of the writer, while it is loaned or kept, 0
+  # and "": unknown; time: of its frame, in seconds of the monotonic clock; sequences: the number of its
+  # frame in each stage, 0: none.
   SlotStatus = Struct.new(:state, :holders, :pid, :command, :time, :sequences)
 
   # One reader of a StreamStatus, as that process described itself. slot: of the lock; next: the number of
