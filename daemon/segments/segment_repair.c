@@ -40,7 +40,8 @@ static int stat_part(const struct segment *segment, enum segment_part part, stru
 }
 
 /* Whether the object has more memory than its size needs. A client can also allocate memory beyond
- * the end of the file (fallocate() with FALLOC_FL_KEEP_SIZE), which st_size does not show. */
+ * the end of the file, which st_size does not show: with fallocate() and FALLOC_FL_KEEP_SIZE, or by
+ * a huge page across the end (MADV_COLLAPSE). */
 static bool is_too_large(const struct stat *st, uint64_t bytes)
 {
     uint64_t step = (uint64_t)st->st_blksize, most = (bytes + step - 1) / step * step;
@@ -71,16 +72,18 @@ static int check_header(const struct segment *segment)
 
 /* --- Logging ------------------------------------------------------------- */
 
-/* Lists the clients that have a writable descriptor of the object now. */
-static void name_suspects(const struct segment *segment, enum segment_part part, char *text,
-                          size_t bytes)
+/* Lists the clients that can have done the damage, which st shows, and are still attached. */
+static void name_suspects(const struct segment *segment, enum segment_part part,
+                          const struct stat *st, char *text, size_t bytes)
 {
     size_t n = 0;
     struct attachment *a;
+    /* a huge page across the end needs no writable descriptor */
+    bool by_readers = (uint64_t)st->st_size == bytes_of(segment, part);
     if (segment->use)
         LIST_FOREACH (a, &segment->use->attachments, sibling) {
             if (n + 40 < bytes &&
-                (part == DATA ? a->access == SHMVIEW_WRITE : a->slot != SLOT_NONE))
+                (part == DATA ? by_readers || a->access == SHMVIEW_WRITE : a->slot != SLOT_NONE))
                 n += (size_t)snprintf(text + n, bytes - n, "%spid %d of uid %u", n ? ", " : "",
                                       a->pid, a->uid);
         }
@@ -91,7 +94,7 @@ static void name_suspects(const struct segment *segment, enum segment_part part,
 static void tell(const struct segment *segment, enum segment_part part, const struct stat *st)
 {
     char suspects[200];
-    name_suspects(segment, part, suspects, sizeof suspects);
+    name_suspects(segment, part, st, suspects, sizeof suspects);
     segment->home->n_repairs++;
     log_event(LOG_WARNING,
               &(struct log_event){
@@ -198,7 +201,11 @@ static int rebuild_lock(struct segment *segment)
     return r;
 }
 
-/* Checks one object and repairs it. Returns 0 or -errno. */
+/* Checks one object and repairs it. Returns 0 or -errno.
+ *
+ * Nobody can change the size of a sealed object. Its memory can grow by a huge page across the end,
+ * but to free that page the daemon would have to wait for the lock of the inode, which a client can
+ * hold without limit. */
 static int repair(struct segment *segment, enum segment_part part)
 {
     struct stat st;
@@ -207,7 +214,8 @@ static int repair(struct segment *segment, enum segment_part part)
     int header = r == 0 && part == CONTROL ? check_header(segment) : HEADER_SOUND;
     if (r || header < 0)
         return r ? r : header;
-    bool is_short = (uint64_t)st.st_size < bytes, is_large = is_too_large(&st, bytes);
+    bool is_short = !segment->sealed && (uint64_t)st.st_size < bytes;
+    bool is_large = !segment->sealed && is_too_large(&st, bytes);
     bool is_damaged = is_short || header == HEADER_DAMAGED;
     if (!is_damaged && !is_large)
         return 0;

@@ -19,6 +19,7 @@
 #include "support/backing.h"
 #include "support/child.h"
 #include "support/client.h"
+#include "support/collapse.h"
 #include "support/daemon.h"
 #include "support/raw.h"
 #include "support/suite.h"
@@ -26,6 +27,7 @@
 /* Slots of the first page of a control object; each attachment takes one. */
 #define SLOTS_A_PAGE ((4096 - sizeof(struct shmview_control)) / sizeof(struct shmview_slot))
 #define MANY         (SLOTS_A_PAGE + 2)
+#define BYTES        1500000 /* a huge page has less than 1 MiB beyond them */
 
 static struct daemon d;
 static struct shmview_connection *conn;
@@ -113,7 +115,7 @@ static struct shmview_segment *begin(struct child *child)
     struct shmview_segment *s;
     daemon_start(&d);
     conn = client_connect(&d);
-    OK(shmview_create(conn, "s", 100000, &sealed, &s));
+    OK(shmview_create(conn, "s", BYTES, &sealed, &s));
     child_start(child, holder, NULL);
     child_hear(child, 1);
     return s;
@@ -186,6 +188,29 @@ START_TEST(repaired)
 }
 END_TEST
 
+/* A client with access peek makes the data larger, which a check of the segment finds. */
+START_TEST(a_huge_page_across_the_end)
+{
+    struct child child;
+    struct raw raw;
+    if (!locks_can_be_held())
+        return;
+    struct shmview_segment *s = begin(&child);
+    raw_connect(&raw, d.socket);
+    json_decref(raw_call(&raw, "Attach", "{'name':'s','access':'peek'}"));
+    if (collapse(raw.fds[0])) {
+        struct pollfd reply = {.fd = raw.socket, .events = POLLIN};
+        ck_assert(raw_send_call(&raw, "Attach", "{'name':'s','access':'peek'}"));
+        ck_assert_int_eq(poll(&reply, 1, 1000), 1);
+        json_decref(raw_receive_success(&raw));
+    }
+    raw_close_fds(&raw);
+    raw_close(&raw);
+    ck_assert(!daemon_said(&d, "it is repaired"));
+    end(&child, s);
+}
+END_TEST
+
 START_TEST(known_to_the_next_daemon)
 {
     struct child child;
@@ -241,11 +266,9 @@ END_TEST
 int main(void)
 {
     const struct suite_test tests[] = {
-        SUITE_TEST(defined_and_grown),
-        SUITE_TEST(repaired),
-        SUITE_TEST(known_to_the_next_daemon),
-        SUITE_TEST(only_sealed_segments),
-        SUITE_END,
+        SUITE_TEST(defined_and_grown),          SUITE_TEST(repaired),
+        SUITE_TEST(a_huge_page_across_the_end), SUITE_TEST(known_to_the_next_daemon),
+        SUITE_TEST(only_sealed_segments),       SUITE_END,
     };
     return suite_main("inode lock", tests);
 }

@@ -13,6 +13,7 @@
 
 #include "support/await.h"
 #include "support/client.h"
+#include "support/collapse.h"
 #include "support/daemon.h"
 #include "support/raw.h"
 #include "support/suite.h"
@@ -235,6 +236,54 @@ START_TEST(objects_that_grow)
 }
 END_TEST
 
+/* Creates "p", which only a client with access peek attaches then, and which gets a huge page
+ * across its end. Returns whether it has that page. */
+static bool peek_and_collapse(struct raw *peek, uint32_t backing)
+{
+    struct shmview_segment *s;
+    const struct shmview_create_options options = {
+        .struct_bytes = sizeof options,
+        .lifetime = SHMVIEW_MANUAL,
+        .backing = backing,
+    };
+    OK(shmview_create(conn, "p", BYTES, &options, &s));
+    OK(shmview_detach(s));
+    OK(shmview_ping(conn)); /* after which the daemon has ended the attachment */
+    raw_connect(peek, d.socket);
+    json_decref(raw_call(peek, "Attach", "{'name':'p','access':'peek'}"));
+    return collapse(peek->fds[0]);
+}
+
+static void drop(struct raw *peek)
+{
+    raw_close_fds(peek);
+    raw_close(peek);
+    OK(shmview_remove(conn, "p"));
+}
+
+/* The daemon frees it, unless nobody can change the size of the object. */
+START_TEST(a_huge_page_across_the_end)
+{
+    struct raw peek;
+    char done_by[80];
+    daemon_start(&d);
+    conn = client_connect(&d);
+    if (peek_and_collapse(&peek, SHMVIEW_BACKING_SEALED))
+        OK(shmview_detach(client_attach(conn, "p", SHMVIEW_WRITE)));
+    ck_assert_int_eq(repairs(), 0);
+    drop(&peek);
+    if (peek_and_collapse(&peek, SHMVIEW_BACKING_FILE)) {
+        AWAIT(has_size(peek.fds[0], BYTES));
+        ck_assert_int_eq(repairs(), 1);
+        snprintf(done_by, sizeof done_by, "this can have been done by pid %d", getpid());
+        ck_assert(daemon_said(&d, done_by));
+    }
+    drop(&peek);
+    OK(shmview_disconnect(conn));
+    daemon_stop(&d);
+}
+END_TEST
+
 /* The next daemon does not take over what was added. */
 START_TEST(objects_that_grow_while_no_daemon_runs)
 {
@@ -263,6 +312,7 @@ int main(void)
         SUITE_TEST(a_count_of_readers_is_overwritten),
         SUITE_TEST(data_are_truncated),
         SUITE_TEST(objects_that_grow),
+        SUITE_TEST(a_huge_page_across_the_end),
         SUITE_TEST(objects_that_grow_while_no_daemon_runs),
         SUITE_END,
     };
