@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/queue.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/base/util.h"
@@ -26,12 +27,20 @@ struct small {
     size_t bytes; /* of the map */
 };
 
+/* What else is done with a file before it is closed. */
+struct excess {
+    int64_t bytes; /* its new size; -1: it stays as it is */
+    int64_t from;  /* memory is committed from this byte on */
+};
+
+static const struct excess no_excess = {.bytes = -1};
+
 /* A descriptor that waits for a thread of libuv's pool. Only the loop adds and frees a job. */
 struct job {
     uv_work_t work;
     bool begun; /* by a thread, or by discard_settle() */
     int fd;
-    int64_t bytes;           /* the new size of the file; -1: only close it */
+    struct excess excess;
     void (*done)(void *arg); /* called on the loop after it; NULL: nothing */
     void *arg;
     LIST_ENTRY(job) link;
@@ -59,11 +68,20 @@ static bool on_loop(void)
     return by_loop && pthread_equal(pthread_self(), loop_thread);
 }
 
-/* Does the work. Blocks. bytes is that of a job. */
-static void finish(const struct small *s, int64_t bytes)
+/* Another process may have cut the file again since the work was queued. */
+static void set_size(int fd, struct excess excess)
 {
-    if (bytes >= 0 && ftruncate(s->fd, bytes) == 0)
-        posix_fallocate(s->fd, 0, bytes);
+    struct stat st;
+    int64_t from = fstat(fd, &st) == 0 && st.st_size < excess.from ? st.st_size : excess.from;
+    if (ftruncate(fd, excess.bytes) == 0 && from < excess.bytes)
+        posix_fallocate(fd, from, excess.bytes - from);
+}
+
+/* Does the work. Blocks. */
+static void finish(const struct small *s, struct excess excess)
+{
+    if (excess.bytes >= 0)
+        set_size(s->fd, excess);
     if (s->fd >= 0)
         close(s->fd);
     if (s->map)
@@ -71,11 +89,11 @@ static void finish(const struct small *s, int64_t bytes)
 }
 
 /* Like finish(). The caller holds the lock; it is released while the kernel frees the memory. */
-static void finish_unlocked(struct small small, int64_t bytes)
+static void finish_unlocked(struct small small, struct excess excess)
 {
     n_busy++;
     pthread_mutex_unlock(&lock);
-    finish(&small, bytes);
+    finish(&small, excess);
     pthread_mutex_lock(&lock);
     if (--n_busy == 0)
         pthread_cond_broadcast(&idle);
@@ -88,7 +106,7 @@ static bool empty(void)
 {
     bool any = n_waiting > 0;
     while (n_waiting > 0)
-        finish_unlocked(waiting[--n_waiting], -1);
+        finish_unlocked(waiting[--n_waiting], no_excess);
     is_wanted = false;
     return any;
 }
@@ -175,7 +193,7 @@ static void do_job(struct job *job)
         return;
     job->begun = true;
     finish_unlocked((struct small){.fd = job->fd},
-                    job->bytes); /* from here on the loop may free the job */
+                    job->excess); /* from here on the loop may free the job */
 }
 
 static void work(uv_work_t *work)
@@ -199,17 +217,17 @@ static void done(uv_work_t *work, int status)
 
 /* Queues a job. Does the work at once on a thread other than the loop's, because uv_queue_work()
  * may be called only there, and if there is no memory for the job. */
-static void start_job(int fd, int64_t bytes, void (*then)(void *arg), void *arg)
+static void start_job(int fd, struct excess excess, void (*then)(void *arg), void *arg)
 {
     struct job *job = on_loop() ? calloc(1, sizeof *job) : NULL;
     if (!job) {
-        finish(&(struct small){.fd = fd}, bytes);
+        finish(&(struct small){.fd = fd}, excess);
         if (then)
             then(arg);
         return;
     }
     job->fd = fd;
-    job->bytes = bytes;
+    job->excess = excess;
     job->done = then;
     job->arg = arg;
     job->work.data = job;
@@ -236,7 +254,7 @@ void discard_soon(int fd, void *map, size_t bytes)
     const struct small small = {fd, map, bytes};
     unsigned n = has_quiet && on_loop() ? add(small) : 0;
     if (n == 0)
-        finish(&small, -1);
+        finish(&small, no_excess);
     else if (n == COLLECT_MOST)
         wake();
     else if (!quiet_alarm.is_set)
@@ -249,12 +267,13 @@ void discard(int fd, uint64_t bytes)
     if (is_small && add((struct small){.fd = fd}) > 0)
         wake();
     else
-        start_job(fd, -1, NULL, NULL);
+        start_job(fd, no_excess, NULL, NULL);
 }
 
-void discard_excess(int fd, uint64_t bytes, void (*then)(void *arg), void *arg)
+void discard_excess(int fd, uint64_t bytes, uint64_t from, void (*then)(void *arg), void *arg)
 {
-    start_job(fd, (int64_t)bytes, then, arg);
+    const struct excess excess = {(int64_t)bytes, (int64_t)from};
+    start_job(fd, excess, then, arg);
 }
 
 bool discard_settle(void)

@@ -35,11 +35,12 @@ void discard_init(uv_loop_t *loop);
  * discard_soon() frees at once. */
 int discard_start(void);
 
-/* Sets the size of the file to `bytes`, commits all of them, and closes fd, which this function
- * takes over. Then calls done(arg) on the loop. Any thread; but on a thread other than the loop's
- * it blocks until all is done, and calls done(arg) itself before it returns. It does so on the loop
- * too if memory is short. Does not report errors: the caller must look at the file later. */
-void discard_excess(int fd, uint64_t bytes, void (*done)(void *arg), void *arg);
+/* Sets the size of the file to `bytes`, commits those from byte `from` on and all that it lacks,
+ * and closes fd, which this function takes over. Then calls done(arg) on the loop. Any thread; but
+ * on a thread other than the loop's it blocks until all is done, and calls done(arg) itself before
+ * it returns. It does so on the loop too if memory is short. Does not report errors: the caller
+ * must look at the file later. */
+void discard_excess(int fd, uint64_t bytes, uint64_t from, void (*done)(void *arg), void *arg);
 
 /* Closes fd, which this function takes over, of an object of `bytes`. Any thread; but on a thread
  * other than the loop's it blocks until the memory is free. Never fails. */

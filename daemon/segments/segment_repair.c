@@ -17,7 +17,7 @@
 #include "daemon/memory/object_write.h"
 #include "daemon/segments/attachment.h"
 
-#define LARGE_BYTES     ((uint64_t)1 << 20) /* a thread commits or frees this and more */
+#define LARGE_BYTES     ((uint64_t)1 << 20) /* a thread commits this and more, or may free it */
 #define SEGMENTS_A_TURN 32                  /* they take 0.1 to 0.3 ms */
 #define SLICE_NS        250000
 
@@ -142,29 +142,34 @@ static void on_repaired(void *arg)
 /* --- Repairing ----------------------------------------------------------- */
 
 /* Gives the object its size back. Missing bytes can be read when this returns, so that no client
- * gets SIGBUS unless /dev/shm is full. From 1 MiB on a thread commits them, or frees the excess.
- * Returns 0 or -errno. */
+ * gets SIGBUS unless /dev/shm is full. Commits only these, because a look at all pages of an
+ * object takes 70 ms for each GiB. From 1 MiB on a thread commits them, or frees the excess; holes
+ * may hide how much of the memory is excess. Returns 0 or -errno. */
 static int resize(struct segment *segment, enum segment_part part, const struct stat *st)
 {
     struct object object;
-    uint64_t bytes = bytes_of(segment, part), has = (uint64_t)st->st_blocks * 512;
+    uint64_t bytes = bytes_of(segment, part), size = (uint64_t)st->st_size;
+    uint64_t missing = size < bytes ? bytes - size : 0, from = bytes - missing;
+    uint64_t excess = is_too_large(st, bytes) ? (uint64_t)st->st_blocks * 512 : 0;
     segment_object(segment, part, &object);
     CLEANUP_FD int fd = object_open(&object, O_RDWR);
     if (fd < 0)
         return fd;
-    if ((has > bytes ? has - bytes : bytes - has) < LARGE_BYTES)
-        return ftruncate(fd, (off_t)bytes) ? -errno : -posix_fallocate(fd, 0, (off_t)bytes);
+    if (missing < LARGE_BYTES && excess < LARGE_BYTES) {
+        int r = ftruncate(fd, (off_t)bytes) ? -errno : 0;
+        return r || !missing ? r : -posix_fallocate(fd, (off_t)from, (off_t)missing);
+    }
     struct repair *r = malloc(sizeof *r);
     if (!r)
         return -ENOMEM;
-    if ((uint64_t)st->st_size < bytes && ftruncate(fd, (off_t)bytes)) {
+    if (missing && ftruncate(fd, (off_t)bytes)) {
         int e = -errno;
         free(r);
         return e;
     }
     *r = (struct repair){.home = segment->home, .segment = segment->id, .part = part};
     table_add(&segment->home->repairs, &r->link, table_hash_number(segment->id));
-    discard_excess(steal_fd(&fd), bytes, on_repaired, r);
+    discard_excess(steal_fd(&fd), bytes, from, on_repaired, r);
     return 0;
 }
 

@@ -38,6 +38,25 @@ static void put_at(const struct segment *s, enum segment_part part, const void *
     close(fd);
 }
 
+static uint64_t memory_of(const struct segment *s, enum segment_part part)
+{
+    struct stat st;
+    struct object o = object_of(s, part);
+    ck_assert_int_eq(object_stat(&o, &st), 0);
+    return (uint64_t)st.st_blocks * 512;
+}
+
+/* Frees the first bytes of an object and keeps its size, as a client can. A repair that looks at
+ * all pages would commit them again. */
+static void punch(const struct segment *s, enum segment_part part, uint64_t bytes)
+{
+    struct object o = object_of(s, part);
+    int fd = object_open(&o, O_RDWR);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes), 0);
+    close(fd);
+}
+
 static uint64_t inside(const struct segment *s)
 {
     struct shmview_control *c = look(s, CONTROL, sizeof *c);
@@ -110,6 +129,30 @@ START_TEST(cut_and_enlarged)
     ck_assert_int_eq(segment_repair(s), 0);
     ck_assert_uint_ne(inside(s) & SHMVIEW_LOCK_OWNER, 0);
     is_repaired(s, &sizes);
+    segment_free(s);
+}
+END_TEST
+
+/* The repair of a few missing bytes takes no longer in a large object. */
+START_TEST(only_missing_bytes_are_committed)
+{
+    struct sizes sizes;
+    struct segment *s = begin(40960, &sizes);
+    punch(s, DATA, 32768);
+    resize(s, DATA, sizes.data - 1);
+    ck_assert_int_eq(segment_repair(s), 0);
+    is_repaired(s, &sizes);
+    ck_assert_uint_eq(memory_of(s, DATA), 8192);
+    resize(s, DATA, 36864);
+    ck_assert_int_eq(segment_repair(s), 0);
+    is_repaired(s, &sizes);
+    ck_assert_uint_eq(memory_of(s, DATA), 8192);
+    resize(s, DATA, sizes.data + 1);
+    faults_begin_call("posix_fallocate", 1, EIO, false); /* nothing is missing */
+    ck_assert_int_eq(segment_repair(s), 0);
+    ck_assert(!faults_end());
+    is_repaired(s, &sizes);
+    ck_assert_uint_eq(memory_of(s, DATA), 8192);
     segment_free(s);
 }
 END_TEST
@@ -270,14 +313,6 @@ static void end_loop(void)
     uv_sem_destroy(&hold);
 }
 
-static uint64_t memory_of(const struct segment *s, enum segment_part part)
-{
-    struct stat st;
-    struct object o = object_of(s, part);
-    ck_assert_int_eq(object_stat(&o, &st), 0);
-    return (uint64_t)st.st_blocks * 512;
-}
-
 /* Damages and repairs an object again and again before the thread begins. Asserts that all of these
  * repairs together have one descriptor and count once. */
 static void damage_often(struct segment *s, enum segment_part part, uint64_t bytes)
@@ -372,6 +407,34 @@ START_TEST(the_segment_is_freed_before_the_thread_begins)
 }
 END_TEST
 
+/* The thread commits the bytes that are missing now, and leaves the holes of a client alone. Holes
+ * hide the excess. */
+START_TEST(a_thread_commits_only_missing_bytes)
+{
+    struct sizes sizes;
+    begin_loop();
+    struct segment *s = begin(LARGE, &sizes);
+    punch(s, DATA, LARGE / 4);
+    resize(s, DATA, LARGE / 2);
+    ck_assert_int_eq(segment_repair(s), 0);
+    ck_assert_uint_eq(s->home->repairs.n, 1);
+    resize(s, DATA, LARGE / 4);
+    ck_assert_int_eq(segment_repair(s), 0);
+    release();
+    is_repaired(s, &sizes);
+    ck_assert_uint_eq(memory_of(s, DATA), LARGE / 4 * 3);
+    hold_thread();
+    put_at(s, DATA, "x", 1, LARGE);
+    ck_assert_int_eq(segment_repair(s), 0);
+    ck_assert_uint_eq(s->home->repairs.n, 1);
+    release();
+    is_repaired(s, &sizes);
+    ck_assert_uint_eq(memory_of(s, DATA), LARGE / 4 * 3);
+    segment_free(s);
+    end_loop();
+}
+END_TEST
+
 /* The object stays as it is, so that the next check finds the damage. */
 START_TEST(no_memory_for_the_work)
 {
@@ -394,7 +457,8 @@ END_TEST
 
 UNIT_MAIN("segment_repair", UNIT_TEST(no_memory_for_lost_bytes),
           UNIT_TEST(the_lock_cannot_be_written), UNIT_TEST(sound_ones_are_left_alone),
-          UNIT_TEST(cut_and_enlarged), UNIT_TEST(a_layout_after_a_truncation),
+          UNIT_TEST(cut_and_enlarged), UNIT_TEST(only_missing_bytes_are_committed),
+          UNIT_TEST(a_thread_commits_only_missing_bytes), UNIT_TEST(a_layout_after_a_truncation),
           UNIT_TEST(a_client_is_inside), UNIT_TEST(every_call_fails),
           UNIT_TEST(a_thread_has_one_repair_of_an_object), UNIT_TEST(each_object_has_its_own),
           UNIT_TEST(lost_again_before_the_thread_begins),
