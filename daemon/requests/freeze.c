@@ -92,6 +92,7 @@ void freeze_begin(const struct request *request, struct attachment *attachment)
     if (!request_find(request, s->name, (int64_t)s->id) || refuse_kind(request, a) ||
         refuse_writers(answer, a))
         return;
+    use_cache(s->use);
     int write = use_open(s->use, DATA_WRITE), read = use_open(s->use, DATA_READ);
     if (write < 0 || read < 0) {
         refuse_system(answer, "a segment cannot be frozen", write < 0 ? -write : -read);

@@ -46,21 +46,22 @@ int use_begin(struct segment *segment)
     return 0;
 }
 
+void use_close(struct segment_use *use)
+{
+    for (int i = 0; i < N_USE_DESCRIPTORS; i++)
+        close_fdp(&use->fds[i]);
+}
+
 /* Frees use if no client is attached and it is not cached. */
 static void use_end(struct segment_use *use)
 {
     if (use->cached || use->segment->n_attachments > 0)
         return;
+    use_close(use);
     if (use->live)
         munmap(use->live, sizeof *use->live);
     use->segment->use = NULL;
     free(use);
-}
-
-void use_close(struct segment_use *use)
-{
-    for (int i = 0; i < N_USE_DESCRIPTORS; i++)
-        close_fdp(&use->fds[i]);
 }
 
 void use_abandon(struct segment_use *use)
@@ -91,9 +92,7 @@ void use_discard(struct segment_use *use)
     use_abandon(use);
 }
 
-/* Makes this the segment that was attached last. If there are too many then, abandons the use of
- * the one that was attached longest ago; its attachments stay. */
-static void use_cache(struct segment_use *use)
+void use_cache(struct segment_use *use)
 {
     struct segment_home *home = use->segment->home;
     unsigned most = home->max_recent ? home->max_recent : 1;

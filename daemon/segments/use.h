@@ -4,7 +4,7 @@
  * while after that. Of a hundred thousand segments usually few are, so this state is not in struct
  * segment.
  *
- *   begun -> cached (a client attached lately) -> not cached, attached -> freed
+ *   begun -> cached (a client attached or froze lately) -> not cached, attached -> freed
  *
  * The descriptors of the segments that were attached last stay open, so that the next attachment
  * need not open the objects again. The number of these segments is bounded (home.h), because the
@@ -58,7 +58,13 @@ void use_abandon(struct segment_use *use);
  * of a small one (discard_soon()), and frees the memory with them. */
 void use_discard(struct segment_use *use);
 
-/* Opens the object if it is not open. Returns a descriptor, which use owns; or -errno. */
+/* Makes this the segment that was attached last. If there are too many then, abandons the use of
+ * the one that was attached longest ago; its attachments stay. */
+void use_cache(struct segment_use *use);
+
+/* Opens the object if it is not open. use_cache() must come before, unless use_close() comes soon;
+ * otherwise the descriptor would not count among those that the daemon can spare. Returns a
+ * descriptor, which use owns; or -errno. */
 int use_open(struct segment_use *use, enum use_descriptor which);
 
 /* Maps the liveness object, which must not be mapped yet. fd is open for reading and writing, and

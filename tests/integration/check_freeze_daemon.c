@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "freezing.h"
+#include "support/backing.h"
 
 /* --- Future writers ------------------------------------------------------- */
 
@@ -92,6 +93,20 @@ START_TEST(it_stays_frozen_under_the_next_daemon)
     ck_assert(!daemon_said(&d, "repaired"));
     drop(s, "w");
     drop(p, "p");
+    end();
+}
+END_TEST
+
+/* The next daemon has none of the descriptors open that a freeze needs. */
+START_TEST(the_next_daemon_closes_what_it_opened)
+{
+    begin();
+    struct shmview_segment *s = make("w");
+    daemon_kill(&d);
+    daemon_restart(&d);
+    OK(shmview_freeze(s, 0));
+    drop(s, "w");
+    AWAIT(backing_objects(d.pid) == 0);
     end();
 }
 END_TEST
@@ -185,6 +200,7 @@ int main(void)
         SUITE_TEST(one_producer_continues),
         SUITE_TEST(a_producer_may_end_as_a_reader),
         SUITE_TEST(it_stays_frozen_under_the_next_daemon),
+        SUITE_TEST(the_next_daemon_closes_what_it_opened),
         SUITE_TEST(a_client_may_add_seals_itself),
         SUITE_TEST(no_writer_begins_while_one_freezes),
         SUITE_END,
