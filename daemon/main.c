@@ -231,10 +231,22 @@ static void keep_messages_in_heap(void)
 #endif
 }
 
+/* Opens /dev/null in place of each standard file that is closed. Otherwise another file, such as
+ * the registry, would get its number, and the lines of the log. Returns 0 or -1. */
+static int open_standard(void)
+{
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0)
+            return -1;
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     struct options options;
     int ready = -1;
+    if (open_standard())
+        return 1;
     if (argc == 2 && strcmp(argv[1], KEEPER_ARGUMENT) == 0)
         return keeper_run();
     int status = options_read(&options, argc, argv);

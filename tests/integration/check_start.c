@@ -194,8 +194,9 @@ START_TEST(an_interrupt_ends_it_while_it_starts)
 }
 END_TEST
 
-/* Starts it with the end of a pipe. Returns what it writes there: "" where it does not start. */
-static const char *start_with_pipe(const char *socket, pid_t *ret_pid)
+/* Starts it with the end of a pipe, and with or without standard input, output and error. Returns
+ * what it writes to the pipe: "" where it does not start. */
+static const char *start_with_pipe(const char *socket, bool standard, pid_t *ret_pid)
 {
     static char told[8];
     char fd[16];
@@ -206,7 +207,10 @@ static const char *start_with_pipe(const char *socket, pid_t *ret_pid)
     ck_assert_int_ge(pid, 0);
     if (pid == 0) {
         close(ends[0]);
-        execl(daemon_program(), "shmviewd", "--socket", socket, "--ready-fd", fd, (char *)NULL);
+        const char *program = daemon_program();
+        for (int i = 0; !standard && i < 3; i++)
+            close(i);
+        execl(program, "shmviewd", "--socket", socket, "--ready-fd", fd, (char *)NULL);
         _exit(127);
     }
     close(ends[1]);
@@ -224,13 +228,37 @@ START_TEST(it_tells_when_it_is_ready)
     pid_t pid, other;
     struct shmview_connection *conn;
     snprintf(socket, sizeof socket, "%s/ready", place_directory());
-    ck_assert_str_eq(start_with_pipe(socket, &pid), "\n");
+    ck_assert_str_eq(start_with_pipe(socket, true, &pid), "\n");
     OK(shmview_connect(socket, 0, &conn)); /* at once */
     OK(shmview_disconnect(conn));
-    ck_assert_str_eq(start_with_pipe(socket, &other), "");
+    ck_assert_str_eq(start_with_pipe(socket, true, &other), "");
     ck_assert_int_eq(process_wait(other), 1 << 8); /* the first one serves */
     ck_assert_int_eq(kill(pid, SIGINT), 0);
     ck_assert_int_eq(process_wait(pid), 0);
+}
+END_TEST
+
+/* No file that it opens gets the number of standard error, to which it logs. */
+START_TEST(without_standard_files)
+{
+    struct daemon d;
+    char socket[108], bad[128];
+    pid_t pid;
+    struct shmview_connection *conn;
+    snprintf(socket, sizeof socket, "%s/closed", place_directory());
+    snprintf(bad, sizeof bad, "%s.registry.bad", socket);
+    ck_assert_str_eq(start_with_pipe(socket, false, &pid), "\n");
+    OK(shmview_connect(socket, 0, &conn));
+    OK(shmview_detach(client_create_with(conn, "s", 10, SHMVIEW_MANUAL, 0)));
+    OK(shmview_disconnect(conn));
+    ck_assert_int_eq(kill(pid, SIGTERM), 0);
+    ck_assert_int_eq(process_wait(pid), 0);
+    daemon_start_named(&d, "closed");
+    ck_assert_int_ne(access(bad, F_OK), 0);
+    conn = client_connect(&d);
+    OK(shmview_remove(conn, "s"));
+    OK(shmview_disconnect(conn));
+    daemon_stop(&d);
 }
 END_TEST
 
@@ -247,6 +275,7 @@ int main(void)
         SUITE_TEST(further_signals_change_nothing),
         SUITE_TEST(an_interrupt_ends_it_while_it_starts),
         SUITE_TEST(it_tells_when_it_is_ready),
+        SUITE_TEST(without_standard_files),
         SUITE_END,
     };
     return suite_main("start", tests);
