@@ -6,7 +6,9 @@
  *   forked -> lock of the instance -> socket -> registry -> server
  *
  * The exit status is 1 if another start might succeed, and 2 if it cannot because options or the
- * configuration are wrong; the service units do not restart a daemon that ended with 2. */
+ * configuration are wrong; the service units do not restart a daemon that ended with 2. A
+ * configuration that cannot be read for want of memory or descriptors, or because of a disk or of
+ * the look-up of a user, is not wrong. */
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -254,10 +256,11 @@ int main(int argc, char **argv)
         return status;
     keep_messages_in_heap();
     log_init();
+    bool may_pass;
     struct config *config = config_read(options.config, options.config_given, say,
-                                        options.check_config ? NULL : &options);
+                                        options.check_config ? NULL : &options, &may_pass);
     if (!config)
-        return options.check_config ? EXIT_FAILURE : EXIT_USAGE;
+        return options.check_config || may_pass ? EXIT_FAILURE : EXIT_USAGE;
     if (options.check_config) {
         config_free(config);
         return 0;

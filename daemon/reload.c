@@ -23,7 +23,8 @@ static void keep_line(void *arg, const char *line)
 static void read_files(uv_work_t *work)
 {
     struct reload *reload = work->data;
-    reload->config = config_read(reload->file, reload->required, keep_line, reload);
+    bool may_pass;
+    reload->config = config_read(reload->file, reload->required, keep_line, reload, &may_pass);
 }
 
 /* Reports to systemd that the reload is over, unless another one follows. */

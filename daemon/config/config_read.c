@@ -50,7 +50,10 @@ static bool is_ours(struct config_reader *reader, const char *path, const struct
 
 static void fault_errno(struct config_reader *reader, const char *path)
 {
-    config_reader_fault(reader, path, 0, "%s", strerror(errno));
+    int error = errno;
+    if (error == ENOMEM || error == EMFILE || error == ENFILE || error == EIO)
+        config_reader_passing(reader);
+    config_reader_fault(reader, path, 0, "%s", strerror(error));
 }
 
 /* Returns the contents of fd and a NUL as a new string, or NULL after a fault. */
@@ -60,6 +63,7 @@ static char *read_text(struct config_reader *reader, const char *path, int fd, s
     size_t n = 0;
     ssize_t r = 1;
     if (!text) {
+        config_reader_passing(reader);
         config_reader_fault(reader, path, 0, "out of memory");
         return NULL;
     }
@@ -175,17 +179,27 @@ static uint64_t memory_bytes(void)
     return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
 }
 
-struct config *config_read(const char *file, bool required, config_say *say, void *arg)
+static void read_all(struct config_reader *reader, const char *file, bool required)
 {
-    struct config_reader reader;
     config_path directory;
-    if (config_reader_begin(&reader, config_lookup_system, memory_bytes(), say, arg))
-        return NULL;
     if (strcmp(file, CONFIG_NONE) == 0)
-        return config_reader_end(&reader);
-    read_file(&reader, file, required);
+        return;
+    read_file(reader, file, required);
     int stem = (int)(strlen(file) - (ends_with(file, SUFFIX) ? strlen(SUFFIX) : 0));
     if (snprintf(directory, sizeof directory, "%.*s.d", stem, file) < PATH_MAX)
-        read_directory(&reader, directory);
-    return config_reader_end(&reader);
+        read_directory(reader, directory);
+}
+
+struct config *config_read(const char *file, bool required, config_say *say, void *arg,
+                           bool *ret_may_pass)
+{
+    struct config_reader reader;
+    struct config *config = NULL;
+    *ret_may_pass = true;
+    if (config_reader_begin(&reader, config_lookup_system, memory_bytes(), say, arg) == 0) {
+        read_all(&reader, file, required);
+        config = config_reader_end(&reader);
+        *ret_may_pass = reader.n_passing == reader.n_errors;
+    }
+    return config;
 }

@@ -46,9 +46,16 @@ void config_reader_fault(struct config_reader *reader, const char *file, unsigne
     va_end(ap);
 }
 
+void config_reader_passing(struct config_reader *reader)
+{
+    reader->n_passing++;
+}
+
 static void fault_syntax(struct config_reader *reader, const json_error_t *error)
 {
     char text[PATH_MAX + 800];
+    if (!error->text[0])
+        config_reader_passing(reader);
     snprintf(text, sizeof text, "%.*s:%d: %s", PATH_MAX, reader->file,
              error->line > 0 ? error->line : 1, error->text[0] ? error->text : "out of memory");
     say(reader, text);
@@ -67,6 +74,12 @@ void config_fault(struct config_reader *reader, const char *format, ...)
     vsnprintf(text + n, sizeof text - (size_t)n, format, ap);
     va_end(ap);
     say(reader, text);
+}
+
+void config_fault_memory(struct config_reader *reader)
+{
+    config_reader_passing(reader);
+    config_fault(reader, "cannot be read: out of memory");
 }
 
 /* --- Objects ------------------------------------------------------------- */
@@ -155,11 +168,13 @@ void config_fault_id(struct config_reader *reader, const char *text, enum access
                      int error)
 {
     const char *what = kind == ACCESS_USER ? "user" : "group";
-    if (error == -ENOENT)
+    if (error == -ENOENT) {
         config_fault(reader, "is '%.100s': there is no such %s", text, what);
-    else
-        config_fault(reader, "is '%.100s': the %s cannot be looked up: %s", text, what,
-                     strerror(-error));
+        return;
+    }
+    config_reader_passing(reader);
+    config_fault(reader, "is '%.100s': the %s cannot be looked up: %s", text, what,
+                 strerror(-error));
 }
 
 /* Returns whether the value is "unlimited", and stores QUOTA_UNLIMITED if so. */
@@ -304,7 +319,7 @@ static void read_person(struct config_reader *reader, const json_t *value,
     struct access_entry *more =
         realloc(people->entries, (people->n_entries + 1) * sizeof *people->entries);
     if (!more) {
-        config_fault(reader, "cannot be read: out of memory");
+        config_fault_memory(reader);
         return;
     }
     people->entries = more;
@@ -368,14 +383,16 @@ void config_reader_add(struct config_reader *reader, const char *file, const cha
     json_t *json = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
     reader->file = name ? json_string_value(name) : "configuration";
     reader->text = text;
-    if (!json)
-        fault_syntax(reader, &error);
     /* keep both, because the configuration borrows strings from them */
-    else if (!name || json_array_append(reader->config->kept, json) ||
-             json_array_append(reader->config->kept, name))
+    if (!json) {
+        fault_syntax(reader, &error);
+    } else if (!name || json_array_append(reader->config->kept, json) ||
+               json_array_append(reader->config->kept, name)) {
+        config_reader_passing(reader);
         config_reader_fault(reader, file, 0, "out of memory");
-    else
+    } else {
         config_read_object(reader, json, keys, reader->config);
+    }
     json_decref(json);
     json_decref(name);
 }

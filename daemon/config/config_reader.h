@@ -29,6 +29,7 @@ struct config_reader {
     config_say *say;
     void *arg;
     unsigned n_errors;
+    unsigned n_passing;      /* those of n_errors that another reading may not find */
     bool says_who_creates;   /* a file had the key "create", which replaces the default */
     const char *file, *text; /* the file that is being read */
     char path[256];          /* the value that is being read, such as "quotas.user.bytes" */
@@ -48,6 +49,9 @@ void config_reader_add(struct config_reader *reader, const char *file, const cha
 __attribute__((format(printf, 4, 5))) void config_reader_fault(struct config_reader *reader,
                                                                const char *file, unsigned line,
                                                                const char *format, ...);
+
+/* Counts the error that is reported next as one of the machine and not of the configuration. */
+void config_reader_passing(struct config_reader *reader);
 
 /* Returns the new configuration, which the caller owns, or NULL if there was any error. */
 struct config *config_reader_end(struct config_reader *reader);
@@ -71,6 +75,9 @@ void config_read_object(struct config_reader *reader, const json_t *value,
 /* Reports an error of the value at reader->path, with its line. */
 __attribute__((format(printf, 2, 3))) void config_fault(struct config_reader *reader,
                                                         const char *format, ...);
+
+/* Reports that memory is short, for the value at reader->path. */
+void config_fault_memory(struct config_reader *reader);
 
 /* Append a key or an index to the path. The result is for config_path_cut(), which restores it. */
 size_t config_path_key(struct config_reader *reader, const char *key);

@@ -174,7 +174,7 @@ static void read_layouts(struct config_reader *reader, const json_t *value, void
     }
     s->layouts = calloc(n ? n : 1, sizeof *s->layouts);
     if (!s->layouts) {
-        config_fault(reader, "cannot be read: out of memory");
+        config_fault_memory(reader);
         return;
     }
     s->n_layouts = n;
@@ -228,7 +228,7 @@ static void keep_segment(struct config_reader *reader, struct config_segment *s)
     else if (config->n_segments == LIMIT_CONFIG_SEGMENTS)
         config_fault(reader, "is one segment too many: the limit is %d", LIMIT_CONFIG_SEGMENTS);
     else if (!(more = realloc(config->segments, (config->n_segments + 1) * sizeof *more)))
-        config_fault(reader, "cannot be read: out of memory");
+        config_fault_memory(reader);
     if (!more) {
         segment_deinit(s);
         return;
@@ -326,7 +326,7 @@ void config_read_segments(struct config_reader *reader, const json_t *value, voi
     }
     CLEANUP_FREE unsigned *lines = calloc(n ? n : 1, sizeof *lines);
     if (!lines) {
-        config_fault(reader, "cannot be read: out of memory");
+        config_fault_memory(reader);
         return;
     }
     config_lines(reader->text, reader->path, lines, n);

@@ -70,7 +70,7 @@ static void read_views(struct config_reader *reader, const json_t *value, void *
     json_t *layout = json_pack("{s:s, s:O}", "name", STREAM_LAYOUT, "views", value);
     s->layouts = calloc(1, sizeof *s->layouts);
     if (!layout || !s->layouts) {
-        config_fault(reader, "cannot be read: out of memory");
+        config_fault_memory(reader);
         json_decref(layout);
         return;
     }
@@ -158,6 +158,7 @@ static bool place(struct config_reader *reader, struct config_segment *s)
     struct view_fault fault;
     CLEANUP_FREE struct view_desc *descs = calloc(layout->n_views, sizeof *descs);
     if (!descs) {
+        config_reader_passing(reader);
         fault_view(reader, LAYOUT_NO_VIEW, NULL, "out of memory");
         return false;
     }

@@ -291,6 +291,18 @@ START_TEST(a_broken_one_at_the_start)
 }
 END_TEST
 
+/* The service is restarted then. */
+START_TEST(one_that_cannot_be_read_at_the_start)
+{
+    char lines[1000], options[200];
+    ck_assert_int_eq(symlink("/proc/self/mem", daemon_config_path()), 0);
+    snprintf(lines, sizeof lines, "shmviewd: %s: Input/output error\n", daemon_config_path());
+    snprintf(options, sizeof options, "--socket %s/none", place_directory());
+    expect_run(options, 1, lines);
+    ck_assert_int_eq(unlink(daemon_config_path()), 0);
+}
+END_TEST
+
 START_TEST(which_file)
 {
     char text[4096];
@@ -322,6 +334,7 @@ int main(void)
         SUITE_TEST(without_a_file),
         SUITE_TEST(check_config),
         SUITE_TEST(a_broken_one_at_the_start),
+        SUITE_TEST(one_that_cannot_be_read_at_the_start),
         SUITE_TEST(which_file),
         SUITE_END,
     };

@@ -5,6 +5,7 @@
 #include "daemon/config/config_read.h"
 
 static char said[4 * PATH_MAX];
+static bool may_pass;
 
 static void say(void *arg, const char *line)
 {
@@ -35,7 +36,7 @@ static void write_file(const char *name, const char *text)
 static struct config *read_config(const char *name, bool required)
 {
     said[0] = '\0';
-    struct config *c = config_read(at(name), required, say, NULL);
+    struct config *c = config_read(at(name), required, say, NULL, &may_pass);
     ck_assert_msg((c == NULL) == (said[0] != '\0'), "%s", said);
     return c;
 }
@@ -87,7 +88,7 @@ START_TEST(what_is_missing)
     ck_assert_uint_eq(c->n_segments, 1); /* the directory alone */
     config_free(c);
     refused("c.json", "c.json", ": No such file or directory");
-    c = config_read(CONFIG_NONE, true, say, NULL);
+    c = config_read(CONFIG_NONE, true, say, NULL, &may_pass);
     ck_assert_uint_eq(c->n_segments, 0);
     config_free(c);
 }
@@ -235,13 +236,13 @@ START_TEST(long_paths)
     write_file("c.d/it_is_long.json", "{}");
     said[0] = '\0';
     long_path(path, PATH_MAX - 10, "c.json");
-    ck_assert_ptr_null(config_read(path, true, say, NULL));
+    ck_assert_ptr_null(config_read(path, true, say, NULL, &may_pass));
     ck_assert_uint_gt(strlen(said), PATH_MAX - 10);
     unit_assert_holds(said + PATH_MAX - 20, "/c.d: 'it_is_long.json': File name too long\n");
     write_file("c", "{}");
     long_path(path, PATH_MAX - 2, "c"); /* no room for ".d" */
     said[0] = '\0';
-    config_free(config_read(path, true, say, NULL));
+    config_free(config_read(path, true, say, NULL, &may_pass));
     ck_assert_str_eq(said, "");
 }
 END_TEST
@@ -249,8 +250,15 @@ END_TEST
 /* A file that exists and cannot be read is a fault, because it may declare something. */
 START_TEST(what_cannot_be_read)
 {
+    ck_assert_int_eq(mkdir(at("c.d"), 0755), 0);
     ck_assert_int_eq(symlink("/proc/self/mem", at("c.json")), 0); /* nothing is at address 0 */
     refused("c.json", "c.json", ": Input/output error");
+    ck_assert(may_pass);
+    write_file("c.d/a.json", "{'x':1}");
+    ck_assert_ptr_null(read_config("c.json", true));
+    ck_assert(!may_pass); /* because of the other file */
+    ck_assert_int_eq(unlink(at("c.d/a.json")), 0);
+    ck_assert_int_eq(rmdir(at("c.d")), 0);
     ck_assert_int_eq(unlink(at("c.json")), 0);
     write_file("c.json", "{}");
     ck_assert_int_eq(symlink("c.d", at("c.d")), 0);
@@ -263,11 +271,12 @@ START_TEST(what_cannot_be_read)
     if (is_root)
         ck_assert_int_eq(seteuid(54321), 0);
     said[0] = '\0';
-    struct config *c = config_read(at("c.json"), true, say, NULL);
+    struct config *c = config_read(at("c.json"), true, say, NULL, &may_pass);
     if (is_root)
         ck_assert_int_eq(seteuid(0), 0);
     ck_assert_ptr_null(c);
     unit_assert_holds(said, "c.d: Permission denied\n");
+    ck_assert(!may_pass);
 }
 END_TEST
 

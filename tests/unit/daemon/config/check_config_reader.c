@@ -302,7 +302,16 @@ START_TEST(people)
             "f:2: create[1] is 'user:bob': there is no such user\n"
             "f:3: create[2] is 'group:ann': there is no such group\n"
             "f:4: create[3] is 'user:slow': the user cannot be looked up: Connection timed out\n");
+    ck_assert_uint_eq(reader.n_passing, 1); /* the last one */
+    refuses("{'segments':[{'name':'a','size':1,'owner':'slow','acl':['user:slow:r']}],"
+            "'admin_group':'slow'}",
+            "f:1: segments[0].owner is 'slow': the user cannot be looked up: Connection timed out\n"
+            "f:1: segments[0].acl[0] is 'user:slow:r': the user cannot be looked up: Connection "
+            "timed out\n"
+            "f:1: admin_group is 'slow': the group cannot be looked up: Connection timed out\n");
+    ck_assert_uint_eq(reader.n_passing, reader.n_errors);
     refuses("{'admin_group':'ann'}", "f:1: admin_group is 'ann': there is no such group\n");
+    ck_assert_uint_eq(reader.n_passing, 0);
     refuses("{'segments':[{'name':'a','size':1,'owner':'lab',\n'group':'4294967295'}]}",
             "f:1: segments[0].owner is 'lab': there is no such user\n"
             "f:2: segments[0].group is '4294967295': there is no such group\n");
