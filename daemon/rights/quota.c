@@ -210,12 +210,13 @@ uint64_t quota_bytes(uint64_t size)
 /* Each request costs 1/rate seconds of the user's time, and paid_until is the end of that time. A
  * user may go on while it lies at most burst - 1 requests ahead of now. Needs one number for each
  * user, no list of requests and no timer. Returns how long the request must wait, and paid_until
- * after it in *ret_paid_until. */
-static int64_t must_wait(const struct quota_limit *limits, int64_t paid_until, int64_t now,
+ * after it in *ret_paid_until. Also lowers *paid_until to the most that these limits allow, because
+ * the limits may have been stricter before. */
+static int64_t must_wait(const struct quota_limit *limits, int64_t *paid_until, int64_t now,
                          int64_t *ret_paid_until)
 {
     uint64_t rate = limits->requests_per_second;
-    *ret_paid_until = paid_until;
+    *ret_paid_until = *paid_until;
     if (rate == QUOTA_UNLIMITED || rate == 0)
         return 0;
     uint64_t burst = limits->burst == QUOTA_UNLIMITED ? rate : limits->burst;
@@ -225,7 +226,9 @@ static int64_t must_wait(const struct quota_limit *limits, int64_t paid_until, i
         ahead = 0;
     else if (burst - 1 < (uint64_t)(ahead / cost))
         ahead = (int64_t)(burst - 1) * cost;
-    int64_t from = paid_until > now ? paid_until : now;
+    if (*paid_until > now + ahead + cost)
+        *paid_until = now + ahead + cost;
+    int64_t from = *paid_until > now ? *paid_until : now;
     *ret_paid_until = from + cost;
     return from - now > ahead ? from - now - ahead : 0;
 }
@@ -245,8 +248,8 @@ int64_t quota_request(struct quota_user *user, bool is_admin, int64_t now_ns)
 {
     struct quota *q = user->quota;
     int64_t his = user->paid_until_ns, of_all;
-    int64_t wait = is_admin ? 0 : must_wait(&q->limits->user, his, now_ns, &his);
-    int64_t longer = must_wait(&q->limits->total, q->paid_until_ns, now_ns, &of_all);
+    int64_t wait = is_admin ? 0 : must_wait(&q->limits->user, &user->paid_until_ns, now_ns, &his);
+    int64_t longer = must_wait(&q->limits->total, &q->paid_until_ns, now_ns, &of_all);
     if (longer > wait)
         wait = longer;
     if (wait == 0) {

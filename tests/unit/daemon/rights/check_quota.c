@@ -237,6 +237,29 @@ START_TEST(rates_without_a_burst)
 }
 END_TEST
 
+/* A user does not wait for a burst at the rate that held when it was sent. */
+START_TEST(a_rate_is_raised)
+{
+    const int64_t second = 1000000000;
+    begin();
+    struct quota_user *u = charge(1, QUOTA_CONNECTIONS, 1);
+    struct quota_limit *limits[] = {&config->limits.user, &config->limits.total};
+    for (int i = 0; i < 2; i++) { /* the user's own rate, and that of all */
+        int64_t now = 1000 * (i + 1) * second;
+        *limits[i] = (struct quota_limit){.requests_per_second = 1, .burst = 100};
+        for (int k = 0; k < 100; k++)
+            ck_assert_int_eq(quota_request(u, false, now), 0);
+        ck_assert_int_eq(quota_request(u, false, now), second);
+        *limits[i] = (struct quota_limit){.requests_per_second = 1000, .burst = 10};
+        ck_assert_int_eq(quota_request(u, false, now), second / 1000);
+        ck_assert_int_eq(quota_request(u, false, now + second / 1000), 0);
+        ck_assert_int_eq(quota_request(u, false, now + second / 1000), second / 1000);
+        limits[i]->requests_per_second = QUOTA_UNLIMITED;
+    }
+    end();
+}
+END_TEST
+
 /* By requests of a client: figures are right, and every charge is returned. */
 START_TEST(of_a_client)
 {
@@ -276,4 +299,4 @@ UNIT_MAIN("quota", UNIT_TEST(each_and_all), UNIT_TEST(usage_of_one_and_of_all),
           UNIT_TEST(layouts_have_a_limit), UNIT_TEST(restored_whatever_the_limit),
           UNIT_TEST(many_users), UNIT_TEST(forgotten_once_he_has_waited),
           UNIT_TEST(requests_at_a_rate), UNIT_TEST(the_last_of_a_shared_kind),
-          UNIT_TEST(rates_without_a_burst), UNIT_TEST(of_a_client))
+          UNIT_TEST(rates_without_a_burst), UNIT_TEST(a_rate_is_raised), UNIT_TEST(of_a_client))
