@@ -100,10 +100,9 @@ static uint64_t limit_of(const struct quota_limit *limits, enum quota_kind kind)
     return each[kind];
 }
 
-static const char *const names[N_QUOTA_KINDS] = {"bytes",        "segments",
-                                                 "attachments",  "connections",
-                                                 "layout_bytes", "bytes of requests and replies",
-                                                 "monitors",     "watches"};
+static const char *const names[N_QUOTA_KINDS] = {"bytes",       "segments",     "attachments",
+                                                 "connections", "layout_bytes", "buffer_bytes",
+                                                 "monitors",    "watches"};
 
 /* Whether amount more would exceed the limit. Fills *ret if so. */
 static bool exceeds(uint64_t used, uint64_t amount, uint64_t limit, enum quota_kind kind,

@@ -53,7 +53,7 @@ enum quota_kind {
     QUOTA_ATTACHMENTS,
     QUOTA_CONNECTIONS,
     QUOTA_LAYOUT_BYTES, /* text of layouts, which the daemon and the registry keep */
-    QUOTA_BUFFERS,      /* bytes of requests and replies that the daemon holds */
+    QUOTA_BUFFERS,      /* "buffer_bytes": bytes of requests and replies that the daemon holds */
     QUOTA_MONITORS,
     QUOTA_WATCHES,
     N_QUOTA_KINDS

@@ -51,7 +51,7 @@ START_TEST(replies_that_nobody_reads)
     const char *reply = house_receive(g[3]); /* the fourth reply was too much */
     unit_assert_holds(reply, "io.shmview.QuotaExceeded");
     unit_assert_holds(reply, "\"limit\":67108864");
-    unit_assert_holds(reply, "bytes of requests and replies");
+    unit_assert_holds(reply, "\"what\":\"buffer_bytes\"");
     /* another user has a limit of its own */
     struct guest *other = house_admit(&house);
     struct quota_user *he = charge_to(other, 1001);
