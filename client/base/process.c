@@ -14,6 +14,7 @@
 struct process_page *process;
 
 static uint32_t last_epoch; /* of this process and its ancestors */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int init_error;
 static void (*forgets[N_PROCESS_ROOMS])(void);
 /* Whether this thread is inside NOT_FORKED, or about to enter. Its own signal handler reads it. */
@@ -87,13 +88,19 @@ static void make_page(void)
     process = p; /* before the handlers are registered, because they use it */
     if (pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child))
         init_error = ENOMEM;
-    spins_allowed(); /* makes its system call now, not in the first contended lock */
+}
+
+/* As the library is loaded, because prepare handlers run in reverse order. Those that the program
+ * registers later run before before_fork(), and may use the library. */
+__attribute__((constructor)) static void init_at_load(void)
+{
+    pthread_once(&once, make_page);
 }
 
 int process_init(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, make_page);
+    spins_allowed(); /* makes its system call now, not in the first contended lock */
     return init_error ? fail_errno("a page that is wiped on fork", init_error) : 0;
 }
 

@@ -30,7 +30,7 @@ struct process_page {
 };
 extern struct process_page *process;
 
-/* Makes the page, in the first call. Returns 0 or an error. */
+/* Makes the page, unless that was done as the library was loaded. Returns 0 or an error. */
 int process_init(void);
 /* Returns the epoch of this process, which is never 0. */
 uint32_t process_epoch(void);

@@ -43,13 +43,13 @@
  * call that closes a handle (disconnect, detach) must be the last use of that handle. A lock
  * belongs to the thread that took it.
  *
- * Fork. A child uses its parent's handles as if it had opened them itself: on first use it gets a
- * connection and a lock slot of its own. It never holds or releases its parent's lock. After
- * vfork(), or in a signal handler, a program must not call the library. A signal handler that
- * interrupts a call of the library may fork. Its child may then call only async-signal-safe
- * functions (POSIX) and must end with exec or _exit. If the signal can interrupt malloc() of a
- * process with threads, such a handler needs _Fork(), because fork() of glibc waits for that
- * malloc().
+ * Fork. A child uses its parent's handles like its own: on first use it gets a connection and a
+ * lock slot. It never holds or releases its parent's lock. After vfork(), or in a signal handler, a
+ * program must not call the library. A signal handler that interrupts a call of the library may
+ * fork. Its child may then call only async-signal-safe functions (POSIX) and must end with exec or
+ * _exit. If the signal can interrupt malloc() of a process with threads, such a handler needs
+ * _Fork(), because fork() of glibc waits for that. Handlers of pthread_atfork() registered before
+ * the library is loaded must neither call it nor wait for a thread that does.
  *
  * Unloading. dlclose() leaves the library in memory, because threads that have locked, and forks,
  * still run functions of it. A program that links the static library into a plugin must not unload

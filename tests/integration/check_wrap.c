@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Foreign memory as a segment: views work on it; calls that need a lock or a daemon fail with an
  * error. No daemon runs here. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -284,6 +285,33 @@ START_TEST(release_may_detach_others)
 }
 END_TEST
 
+static struct shmview_segment *of_the_handlers;
+
+static void use_the_library(void)
+{
+    struct shmview_view v;
+    OK(shmview_view_cast(of_the_handlers, "int32", 0, SHMVIEW_REST, &v));
+}
+
+static void leave_at_once(struct child *me, void *arg)
+{
+    (void)me;
+    (void)arg;
+}
+
+/* Handlers of pthread_atfork() may use the library, although its own ones keep a fork out of its
+ * calls. */
+START_TEST(handlers_of_a_fork_may_use_it)
+{
+    struct child child;
+    ck_assert_int_eq(pthread_atfork(use_the_library, use_the_library, use_the_library), 0);
+    of_the_handlers = wrap_numbers(0);
+    child_start(&child, leave_at_once, NULL);
+    child_wait(&child);
+    detach(of_the_handlers);
+}
+END_TEST
+
 int main(void)
 {
     const struct suite_test tests[] = {
@@ -299,6 +327,7 @@ int main(void)
         SUITE_TEST(a_child_has_its_own_copy),
         SUITE_TEST(detach_does_not_unmap),
         SUITE_TEST(release_may_detach_others),
+        SUITE_TEST(handlers_of_a_fork_may_use_it),
         SUITE_END,
     };
     return suite_main("wrap", tests);
