@@ -136,6 +136,8 @@ int gate_wait(struct shmview_stream *s, uint32_t *gate, _Atomic(struct spin) *sp
         r = attempt(s, arg);
         if (r != NOTHING)
             return r;
+        if (has_ended(l)) /* the slot may be this client's still: see lock_lose() */
+            return fail_lost(l);
         if (in_the_way)
             holders_note(s, now);
         if (is_over)

@@ -86,7 +86,7 @@ static int writer_enter(struct shmview_stream *s, int64_t deadline)
         return r;
     r = take_role(s, deadline);
     /* nobody will announce the death of the writer for which it has waited */
-    return r == -SHMVIEW_ERR_BUSY && !slot_is_mine(stream_lock(s)) ? fail_lost(stream_lock(s)) : r;
+    return r == -SHMVIEW_ERR_BUSY && has_ended(stream_lock(s)) ? fail_lost(stream_lock(s)) : r;
 }
 
 void writer_leave(struct shmview_stream *s)
