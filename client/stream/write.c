@@ -283,6 +283,8 @@ int shmview_stream_end(struct shmview_stream *stream)
     int r = stream_enter(s);
     if (r)
         return r;
+    if (!slot_is_mine(stream_lock(s)))
+        return fail_lost(stream_lock(s));
     store_end(s);
     gate_open(s, s->stages[s->stage].gate);
     return 0;

@@ -63,10 +63,31 @@ START_TEST(a_wait_for_a_frame_or_a_slot)
 }
 END_TEST
 
+/* --- In the liveness object ------------------------------------------------ */
+
+/* A writer that was declared dead too early does not end the frames of the next one. */
+START_TEST(the_end_of_a_stage)
+{
+    open_stream(SHMVIEW_LATEST, 2);
+    struct shmview_stream *reader = open_reader();
+    struct lock *l = stream_lock(stream);
+    const uint32_t *life = l->my_life, next = *life + 1;
+    write_frame(stream, 1);
+    read_frame(reader, 1);
+    l->my_life = &next;
+    LOST(shmview_stream_end(stream));
+    l->my_life = life;
+    expect_none(reader);
+    OK(shmview_stream_close(reader));
+    close_stream();
+}
+END_TEST
+
 int main(void)
 {
     const struct suite_test tests[] = {
         SUITE_TEST(a_wait_for_a_frame_or_a_slot),
+        SUITE_TEST(the_end_of_a_stage),
         SUITE_END,
     };
     return suite_main("stream_lost", tests);
