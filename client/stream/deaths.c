@@ -85,11 +85,12 @@ static void note(struct shmview_stream *s, const struct shmview_stream_mark *mar
 }
 
 /* Whether there is nothing to report of the client with this id: its death was reported, or that of
- * a later user of its slot of the lock. In that case it died before that look. */
+ * a later user of its slot of the lock. In that case it died before that look. The generations of a
+ * slot wrap, so ids are compared by their difference, in the bits that an id has. */
 static bool is_known(const struct shmview_stream *s, uint32_t id)
 {
     uint32_t last = s->reader.reported[id & SHMVIEW_SLOT_MASK];
-    return id == 0 || (last && (int32_t)(id - last) <= 0);
+    return id == 0 || (last && ((last - id) & SHMVIEW_LOCK_OWNER) <= SHMVIEW_LOCK_OWNER / 2);
 }
 
 /* Notes the death of the client with this id, if it is dead. Returns whether there is something to

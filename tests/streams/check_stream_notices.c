@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 
 #include "between.h"
+#include "client/stream/stream.h"
 #include "integration/streams.h"
 
 /* Two readers. The first one looks when the test wants it; the second one waits for each death, so
@@ -227,6 +228,20 @@ START_TEST(dead_users_of_one_slot_of_the_lock)
 }
 END_TEST
 
+/* The generations of a slot of the lock have wrapped since a reader reported one of its users. */
+START_TEST(a_dead_user_after_the_generations_wrapped)
+{
+    struct shmview_frame frame;
+    open_readers(0);
+    reader->reader.reported[5] = UINT32_C(0xffff0) << SHMVIEW_SLOT_BITS | 5;
+    atomic_store((_Atomic uint32_t *)&stream->header->writer, 5u << SHMVIEW_SLOT_BITS | 5);
+    atomic_fetch_add((_Atomic uint32_t *)&stream->header->deaths, 1);
+    ck_assert_int_eq(shmview_stream_take(reader, 0, &frame), SHMVIEW_WRITER_DIED);
+    expect_none(reader);
+    close_readers();
+}
+END_TEST
+
 int main(void)
 {
     const struct suite_test tests[] = {
@@ -236,6 +251,7 @@ int main(void)
         SUITE_TEST(two_dead_writers_at_once),
         SUITE_TEST(a_dead_writer_with_several_heirs),
         SUITE_TEST(dead_users_of_one_slot_of_the_lock),
+        SUITE_TEST(a_dead_user_after_the_generations_wrapped),
         SUITE_END,
     };
     return suite_main("stream_notices", tests);
