@@ -53,6 +53,8 @@ int segment_hold(struct shmview_segment *segment);
  * shmview_detach_later() has given up. Then the caller must call segment_close(), outside
  * NOT_FORKED. Otherwise the segment may be gone already: the caller must not touch it. */
 bool segment_drop(struct shmview_segment *segment);
+/* Returns 0, or -SHMVIEW_ERR_BUSY if buffers are out or a thread of this process holds the lock. */
+int segment_check_idle(struct shmview_segment *segment);
 /* Ends the attachment or releases the foreign memory, and frees the handle. Does not wait for the
  * daemon. Outside NOT_FORKED, because it may call a release function of the program. */
 void segment_close(struct shmview_segment *segment);

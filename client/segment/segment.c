@@ -360,10 +360,8 @@ void segment_close(struct shmview_segment *segment)
         release(arg);
 }
 
-int shmview_detach(struct shmview_segment *segment)
+int segment_check_idle(struct shmview_segment *segment)
 {
-    if (!segment)
-        return 0;
     uint32_t n = atomic_load(&segment->n_buffers) & ~DETACH_LATER;
     if (n)
         return fail(SHMVIEW_ERR_BUSY, "%u buffers of '%s' are still out", n,
@@ -371,8 +369,15 @@ int shmview_detach(struct shmview_segment *segment)
     if (lock_is_of_this_process(&segment->lock) && lock_is_held(&segment->lock))
         return fail(SHMVIEW_ERR_BUSY, "a thread of this process holds the lock of '%s'",
                     segment->name);
-    segment_close(segment);
     return 0;
+}
+
+int shmview_detach(struct shmview_segment *segment)
+{
+    int r = segment ? segment_check_idle(segment) : 0;
+    if (segment && r == 0)
+        segment_close(segment);
+    return r;
 }
 
 int shmview_detach_later(struct shmview_segment *segment)

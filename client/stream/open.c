@@ -313,10 +313,12 @@ int shmview_stream_close(struct shmview_stream *stream)
     if (n)
         return fail(SHMVIEW_ERR_BUSY, "%u frames of '%s' are neither released nor published", n,
                     stream->segment->name);
-    if (atomic_load(&stream->segment->n_buffers) || lock_is_held(stream_lock(stream)))
-        return shmview_detach(stream->segment); /* which refuses, and names the reason */
+    /* before leaving, and once only: other threads may release buffers */
+    int r = segment_check_idle(stream->segment);
+    if (r)
+        return r;
     stream_leave(stream);
-    int r = shmview_detach(stream->segment);
+    r = shmview_detach(stream->segment);
     if (r == 0)
         stream_free(stream);
     return r;
