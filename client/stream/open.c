@@ -2,6 +2,7 @@
 /* Creates, opens and closes streams. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -195,7 +196,7 @@ static int create_planned(struct shmview_connection *connection, const char *nam
         r = stream_new(segment, 0, ret_stream);
     if (r) {
         char text[ERROR_TEXT_BYTES];
-        memcpy(text, shmview_error_text(), sizeof text);
+        snprintf(text, sizeof text, "%s", shmview_error_text());
         shmview_remove(connection, name); /* its text replaces that of the first error */
         shmview_detach(segment);
         set_error_text("%s", text);
