@@ -166,8 +166,12 @@ int64_t *connection_claims(struct shmview_connection *connection, size_t *ret_n)
 
 /* --- session.c ----------------------------------------------------------- */
 
-/* Starts a session daemon for this user and waits until it listens or has failed. Returns 0, -1
- * with the cause as one line in text, or -SHMVIEW_ERR_INTERRUPTED. */
+/* A result of session_start(): the daemon listens or has failed, as a try to connect shows. */
+#define SESSION_UNKNOWN 1
+
+/* Starts a session daemon for this user and waits until it listens or has failed. Returns 0,
+ * SESSION_UNKNOWN or -1 with the cause of a failure as one line in text, or
+ * -SHMVIEW_ERR_INTERRUPTED. */
 int session_start(const char *path, char *text, size_t bytes);
 
 #pragma GCC visibility pop

@@ -95,9 +95,10 @@ static int spawn(const char *program, char *const argv[], int error_fd, pid_t *r
 /* The first process of a daemon. */
 struct start {
     pid_t pid;
-    int status; /* of its end; 0 if that is unknown */
-    int fd;     /* its standard error */
-    char *text; /* the beginning of what it has printed there: n of at most bytes */
+    int status;      /* of its end */
+    bool has_status; /* a program that ignores or reaps SIGCHLD itself leaves us without */
+    int fd;          /* its standard error */
+    char *text;      /* the beginning of what it has printed there: n of at most bytes */
     size_t n, bytes;
 };
 
@@ -115,11 +116,11 @@ static bool read_some(struct start *s)
     return true;
 }
 
-/* A program that ignores or reaps SIGCHLD itself leaves us without a status. */
 static bool has_ended(struct start *s)
 {
     pid_t r = waitpid(s->pid, &s->status, WNOHANG);
-    return r == s->pid || (r < 0 && errno != EINTR);
+    s->has_status = r == s->pid;
+    return s->has_status || (r < 0 && errno != EINTR);
 }
 
 /* Waits until the process has ended, and reads its text. Returns an enum wait_outcome or
@@ -151,13 +152,15 @@ static void end_process(pid_t pid)
         continue;
 }
 
-/* Describes the end of a program that failed without a line of text. */
-static void describe_end(const char *program, int status, char *text, size_t bytes)
+/* Describes the end of a program that has printed no line of text. */
+static void describe_end(const char *program, struct start *s)
 {
-    if (WIFSIGNALED(status))
-        snprintf(text, bytes, "%s was ended by signal %d", program, WTERMSIG(status));
+    if (!s->has_status)
+        snprintf(s->text, s->bytes, "%s ended with an unknown status", program);
+    else if (WIFSIGNALED(s->status))
+        snprintf(s->text, s->bytes, "%s was ended by signal %d", program, WTERMSIG(s->status));
     else
-        snprintf(text, bytes, "%s exited with status %d", program, WEXITSTATUS(status));
+        snprintf(s->text, s->bytes, "%s exited with status %d", program, WEXITSTATUS(s->status));
 }
 
 /* Returns 0 or -errno. */
@@ -209,9 +212,9 @@ int session_start(const char *path, char *text, size_t bytes)
         snprintf(text, bytes, "%s does not listen after %d s", program, START_TIMEOUT_S);
     if (r != WAIT_READY)
         return r < 0 ? r : -1;
-    if (s.status == 0)
+    if (s.has_status && s.status == 0)
         return 0;
     if (!text[0])
-        describe_end(program, s.status, text, bytes);
-    return -1;
+        describe_end(program, &s);
+    return s.has_status ? -1 : SESSION_UNKNOWN;
 }

@@ -244,6 +244,24 @@ START_TEST(a_daemon_that_cannot_start_tells_why)
 }
 END_TEST
 
+/* Its end has no status then. */
+START_TEST(a_program_may_ignore_its_children)
+{
+    struct shmview_connection *none = NULL;
+    begin("1");
+    signal(SIGCHLD, SIG_IGN);
+    setenv("SHMVIEW_DAEMON", "/bin/false", 1);
+    int64_t began = await_now_ns();
+    REFUSED(shmview_connect(NULL, 0, &none), NO_DAEMON, "/bin/false ended with an unknown status");
+    ck_assert_int_lt(await_now_ns() - began, INT64_C(2000000000)); /* a start may last 10 s */
+    ck_assert_ptr_null(none);
+    setenv("SHMVIEW_DAEMON", daemon_program(), 1);
+    OK(shmview_disconnect(connect_default()));
+    signal(SIGCHLD, SIG_DFL);
+    end();
+}
+END_TEST
+
 /* Ends the wait at the count-th time that it is asked. */
 static int count_down(void *arg)
 {
@@ -418,6 +436,7 @@ int main(void)
         SUITE_TEST(the_environment_comes_before_all),
         SUITE_TEST(the_daemon_beside_the_library_is_started),
         SUITE_TEST(a_daemon_that_cannot_start_tells_why),
+        SUITE_TEST(a_program_may_ignore_its_children),
         SUITE_TEST(the_wait_for_a_daemon_that_does_not_listen_can_be_ended),
         SUITE_TEST(the_end_of_a_daemon_is_seen_while_its_errors_stay_open),
         SUITE_TEST(paths_have_a_limit),
