@@ -184,6 +184,7 @@ int session_start(const char *path, char *text, size_t bytes)
     char *argv[] = {program, (char *)"--session", (char *)"--socket", (char *)path, NULL};
     struct start s = {.text = text, .bytes = bytes};
     int ends[2];
+    uint32_t epoch = process_epoch();
     int r = shmview_daemon_path(program, sizeof program);
     if (r) {
         snprintf(text, bytes, "$SHMVIEW_DAEMON is too long");
@@ -206,7 +207,8 @@ int session_start(const char *path, char *text, size_t bytes)
     close(ends[0]);
     text[s.n] = '\0';
     text[strcspn(text, "\n")] = '\0';
-    if (r != WAIT_READY)
+    /* unless the caller's function has forked: the daemon is a child of the parent */
+    if (r != WAIT_READY && process_epoch() == epoch)
         end_process(s.pid);
     if (r == WAIT_EXPIRED)
         snprintf(text, bytes, "%s does not listen after %d s", program, START_TIMEOUT_S);

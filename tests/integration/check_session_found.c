@@ -286,6 +286,38 @@ START_TEST(the_wait_for_a_daemon_that_does_not_listen_can_be_ended)
 }
 END_TEST
 
+static pid_t forked = -1;
+
+static int fork_once(void *arg)
+{
+    (void)arg;
+    if (forked < 0)
+        forked = fork();
+    return 0;
+}
+
+/* The daemon that starts is not a child of that child. */
+START_TEST(a_fork_during_the_wait_for_a_daemon)
+{
+    struct shmview_connection *conn = NULL;
+    char path[64], text[PATH_MAX + 64];
+    begin("1");
+    snprintf(path, sizeof path, "%s/slow", place_directory());
+    snprintf(text, sizeof text, "sleep 0.3\nexec %s \"$@\"", daemon_program());
+    set_script(path, text);
+    shmview_on_wait(fork_once, NULL);
+    int r = shmview_connect(NULL, 0, &conn);
+    if (forked == 0)
+        _exit(r == -SHMVIEW_ERR_INTERRUPTED ? 0 : 1);
+    OK(r);
+    shmview_on_wait(NULL, NULL);
+    ck_assert_int_eq(process_wait(forked), 0);
+    OK(shmview_disconnect(conn));
+    unlink(path);
+    end();
+}
+END_TEST
+
 /* A process that outlives the daemon has inherited its standard error. */
 START_TEST(the_end_of_a_daemon_is_seen_while_its_errors_stay_open)
 {
@@ -438,6 +470,7 @@ int main(void)
         SUITE_TEST(a_daemon_that_cannot_start_tells_why),
         SUITE_TEST(a_program_may_ignore_its_children),
         SUITE_TEST(the_wait_for_a_daemon_that_does_not_listen_can_be_ended),
+        SUITE_TEST(a_fork_during_the_wait_for_a_daemon),
         SUITE_TEST(the_end_of_a_daemon_is_seen_while_its_errors_stay_open),
         SUITE_TEST(paths_have_a_limit),
         SUITE_TEST(a_relative_path_leads_to_one_place),
