@@ -53,11 +53,14 @@ int shmview_daemon_path(char *path, size_t bytes)
 {
     const char *set = secure_getenv("SHMVIEW_DAEMON");
     bool is_set = set && set[0];
-    if (!is_set && beside_library(path, bytes))
-        return 0;
+    char beside[PATH_MAX];
+    bool is_beside = !is_set && beside_library(beside, sizeof beside);
     /* A set-uid program does not take a program from the $PATH of its caller. */
     bool is_elsewhere = access(SHMVIEW_DAEMON_PATH, X_OK) && secure_getenv("PATH");
-    const char *found = is_set ? set : is_elsewhere ? "shmviewd" : SHMVIEW_DAEMON_PATH;
+    const char *found = is_set         ? set
+                        : is_beside    ? beside
+                        : is_elsewhere ? "shmviewd"
+                                       : SHMVIEW_DAEMON_PATH;
     if (strlen(found) >= bytes)
         return fail(SHMVIEW_ERR_INVALID, "the path of the daemon has %zu bytes, %zu are the limit",
                     strlen(found), bytes - 1);
