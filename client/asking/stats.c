@@ -5,6 +5,7 @@
  * else while it collects one. The library requests page after page and joins them to one list.
  * Segments may come and go between two pages. Pages continue after an id, so none is listed twice,
  * and none that stays is missed. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,6 +131,10 @@ static int ask_all(struct shmview_connection *c, const struct shmview_stats_opti
         size_t left = limit - box->n;
         call.limit = (int64_t)(left < LIMIT_STATS_PAGE ? left : LIMIT_STATS_PAGE);
         r = ask(c, &call, box);
+        if (r == 0 && box->stats.next && box->stats.next <= (uint64_t)call.after)
+            r = fail(SHMVIEW_ERR_PROTOCOL,
+                     "the daemon's reply: next is %" PRIu64 " on a page after %" PRId64,
+                     box->stats.next, call.after);
         call.after = (int64_t)box->stats.next;
     } while (r == 0 && box->stats.next && box->n < limit);
     box->stats.segments = box->list;
