@@ -184,8 +184,11 @@ static int lock_shared_anyhow(struct lock *l, struct wait *w)
     if (entry >= 0) {
         if (!slot_is_mine(l))
             return fail_lost(l);
+        uint32_t *depth = &this_thread.shared[entry].depth;
+        if (*depth > INT32_MAX)
+            return fail(SHMVIEW_ERR_TOO_DEEP, "the lock of '%s' is held %u times", l->name, *depth);
         /* without a wait: a writer that waits for this thread would otherwise block it */
-        this_thread.shared[entry].depth++;
+        ++*depth;
         return 0;
     }
     if (this_thread.n_shared == SHARED_MAX)
