@@ -143,8 +143,8 @@ int shmview_ping(struct shmview_connection *connection);
  * -SHMVIEW_ERR_DEADLOCK, and is_over must not wait for another thread that asks the daemon. In a
  * wait for a lock it may take and release locks, this one included. is_over may fork. The child may
  * ask the daemon; if it returns from is_over, the call of its parent, in which it is, fails with
- * -SHMVIEW_ERR_INTERRUPTED. arg is borrowed until the next call of this function. Does not block.
- * Never fails. */
+ * -SHMVIEW_ERR_INTERRUPTED. A call of this function in is_over lasts only until is_over returns.
+ * arg is borrowed until the next call outside of is_over. Does not block. Never fails. */
 void shmview_on_wait(int (*is_over)(void *arg), void *arg);
 
 /* Returns the absolute path of the socket, with which other programs find the same daemon. The
