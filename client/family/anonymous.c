@@ -21,7 +21,7 @@
 static int fail_system(const char *what)
 {
     int cause = errno;
-    int r = cause == ENOSPC ? fail(SHMVIEW_ERR_NO_SPACE, "%s: no space left in /dev/shm", what)
+    int r = cause == ENOSPC ? fail(SHMVIEW_ERR_NO_SPACE, "%s: no space left", what)
                             : fail_errno(what, cause);
     errno = cause;
     return r;
@@ -32,13 +32,15 @@ static int fail_system(const char *what)
 
 /* Opens an unlinked file in /dev/shm, because tmpfs enforces its size limit. If there is no
  * such file system, opens a memfd. That has no limit, and the kernel would kill a process when
- * memory runs out; so a request for more than is free fails here. Returns a descriptor, or -1 with
- * errno. */
-static int open_unlinked(uint64_t bytes)
+ * memory runs out; so a request for more than is free fails here. *ret_what describes the memory.
+ * Returns a descriptor, or -1 with errno. */
+static int open_unlinked(uint64_t bytes, const char **ret_what)
 {
+    *ret_what = "memory without a name in /dev/shm";
     int fd = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
     if (fd >= 0 || (errno != ENOENT && errno != EOPNOTSUPP && errno != EISDIR && errno != EACCES))
         return fd;
+    *ret_what = "memory without a name, a memfd, because /dev/shm takes no file";
     long page = sysconf(_SC_PAGESIZE), n_free = sysconf(_SC_AVPHYS_PAGES);
     if (bytes / (uint64_t)page > (uint64_t)n_free) {
         errno = ENOSPC;
@@ -51,7 +53,7 @@ static int open_unlinked(uint64_t bytes)
  * some kernels a signal ends it and undoes what it has done. Then the caller's function decides
  * whether to go on, in steps that are half as long, so that a program with a timer comes to the
  * end. Returns 0 or an error. */
-static int commit(int fd, uint64_t bytes)
+static int commit(int fd, uint64_t bytes, const char *what)
 {
     for (uint64_t done = 0, longest = bytes; done < bytes;) {
         uint64_t step = bytes - done < longest ? bytes - done : longest;
@@ -62,7 +64,7 @@ static int commit(int fd, uint64_t bytes)
         if (errno == 0)
             done += step;
         else if (errno != EINTR)
-            return fail_system("memory without a name");
+            return fail_system(what);
         else if (longest > STEP_LEAST_BYTES)
             longest /= 2;
     }
@@ -84,12 +86,13 @@ int shmview_anonymous_create(uint64_t bytes, struct shmview_anonymous *ret_memor
     NOT_CANCELLED;
     if (bytes == 0 || bytes > PTRDIFF_MAX)
         return fail(SHMVIEW_ERR_INVALID, "memory of %" PRIu64 " bytes", bytes);
-    CLEANUP_FD int fd = open_unlinked(bytes);
+    const char *what;
+    CLEANUP_FD int fd = open_unlinked(bytes, &what);
     if (fd < 0)
-        return fail_system("memory without a name");
+        return fail_system(what);
     int r = process_init();
     if (r == 0)
-        r = commit(fd, bytes);
+        r = commit(fd, bytes, what);
     return r ? r : map(&fd, bytes, ret_memory);
 }
 

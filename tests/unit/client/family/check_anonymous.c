@@ -45,6 +45,7 @@ START_TEST(what_is_refused)
     ck_assert_int_eq(shmview_anonymous_create(UINT64_MAX, m), -SHMVIEW_ERR_INVALID);
     ck_assert_int_eq(shmview_anonymous_create(UINT64_C(1) << 60, m), -SHMVIEW_ERR_NO_SPACE);
     ck_assert_int_eq(errno, ENOSPC);
+    unit_assert_holds(shmview_error_text(), "in /dev/shm: no space left");
     ck_assert_int_eq(pipe(pipes), 0);
     ck_assert_int_eq(shmview_anonymous_open(pipes[0], m), -SHMVIEW_ERR_INVALID);
     ck_assert_int_eq(fcntl(pipes[0], F_GETFD), 0);
@@ -67,6 +68,8 @@ START_TEST(without_files_in_dev_shm)
     faults_begin_call("open", 1, EOPNOTSUPP, false);
     ck_assert_int_eq(shmview_anonymous_create(UINT64_C(1) << 60, &m), -SHMVIEW_ERR_NO_SPACE);
     faults_end();
+    unit_assert_holds(shmview_error_text(),
+                      "a memfd, because /dev/shm takes no file: no space left");
 }
 END_TEST
 
