@@ -101,6 +101,7 @@ int access_grant(const struct shmview_access_change *change, struct wire_grant *
     struct wire_grant grant = {.mode = WIRE_ABSENT, .owner = WIRE_ABSENT, .group = WIRE_ABSENT};
     const struct shmview_access_change *c = change;
     int r = 0;
+    NOT_CANCELLED; /* look-ups of names can be cancelled */
     *ret = grant;
     if (!c)
         return 0;

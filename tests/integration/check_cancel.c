@@ -258,6 +258,20 @@ END_TEST
 
 /* --- Calls that reach the kernel in their own way ------------------------ */
 
+/* Creates a segment for a user whose number must be looked up. */
+static bool create_for_root(void)
+{
+    const struct shmview_access_entry root = {
+        .kind = SHMVIEW_USER, .right = SHMVIEW_READ, .name = "root"};
+    const struct shmview_access_change access = {.struct_bytes = sizeof access,
+                                                 .set = SHMVIEW_SET_ENTRIES,
+                                                 .n_entries = 1,
+                                                 .entries = &root};
+    const struct shmview_create_options o = {.struct_bytes = sizeof o, .access = &access};
+    struct shmview_segment *made;
+    return shmview_create(conn, "for-root", 100, &o, &made) == 0 && shmview_detach(made) == 0;
+}
+
 static void *call_cancelled(void *peek)
 {
     struct shmview_frame frame;
@@ -266,7 +280,8 @@ static void *call_cancelled(void *peek)
     shmview_process_name(&name);
     shmview_process_has_ended(name ^ 1);
     atomic_store(&started, 1);
-    if (shmview_stream_take(peek, shmview_deadline(5 * MS), &frame) == -SHMVIEW_ERR_TIMED_OUT)
+    if (shmview_stream_take(peek, shmview_deadline(5 * MS), &frame) == -SHMVIEW_ERR_TIMED_OUT &&
+        create_for_root())
         atomic_store(&started, 2);
     pthread_testcancel();
     return "not cancelled";
