@@ -182,8 +182,8 @@ struct shmview_frame {
     unsigned char *user;
     uint32_t user_bytes;
     uint32_t slot;
+    uint32_t state; /* 0: no frame; other values are for the library only */
     /* for the library only */
-    uint32_t state;
     uint32_t epoch;
     uint64_t reserved[2];
 };
@@ -238,7 +238,8 @@ int shmview_frame_set_length(struct shmview_frame *frame, size_t i, uint64_t len
  * frame is no longer loaned. Does not block.
  *
  * Returns 0 on success. Returns -SHMVIEW_ERR_NOT_OWNER if the frame is not loaned by this process,
- * _BOUNDS if user_bytes is too large, or _LOST, after which nobody sees the frame. */
+ * _BOUNDS if user_bytes is too large, _LOST, after which nobody sees the frame, or _LAYOUT_VERSION
+ * if the stream is damaged, after which the slot is given back and the frame is none. */
 int shmview_frame_publish(struct shmview_frame *frame);
 
 /* Like shmview_frame_publish(), but the caller may go on reading the frame, as if it had taken it:
@@ -311,7 +312,7 @@ int shmview_frame_is_intact(const struct shmview_frame *frame);
  * Returns 0 on success. Returns -SHMVIEW_ERR_EXISTS if the frame is in that stage already: also if
  * another reader began to pass it on and has died, because this call has then finished that.
  * _INVALID if there is no such stage, _NOT_OWNER if the frame is not taken by this process,
- * _READ_ONLY, or _LOST. */
+ * _READ_ONLY, _LOST, or _LAYOUT_VERSION if the stream is damaged. */
 int shmview_frame_pass(const struct shmview_frame *frame, uint32_t stage, uint64_t *ret_sequence);
 
 /* The writer whose death the last SHMVIEW_WRITER_DIED of this handle reported; when_ns is the time

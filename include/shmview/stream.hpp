@@ -254,19 +254,22 @@ class frame
         return shmview_frame_set_length(&c_, i, length);
     }
     /* Publishes a loaned frame. On success the object is false, and sequence() is its number. On
-     * failure the object keeps the frame, and discards it at the end. */
+     * failure the object keeps the frame, and discards it at the end, unless the stream is
+     * damaged: then there is no frame. */
     [[nodiscard]] int publish() noexcept
     {
         int result = shmview_frame_publish(&c_);
-        if (result == 0)
-            holds_ = false;
+        holds_ = c_.state != 0;
         return result;
     }
     /* shmview_frame_publish_kept(): publishes a loaned frame, and goes on reading it. The object
-     * still has the frame, whose views are read-only from now on, and releases it at the end. */
+     * still has the frame, whose views are read-only from now on, and releases it at the end. On
+     * failure as publish(). */
     [[nodiscard]] int publish_kept() noexcept
     {
-        return shmview_frame_publish_kept(&c_);
+        int result = shmview_frame_publish_kept(&c_);
+        holds_ = c_.state != 0;
+        return result;
     }
     /* shmview_frame_pass(): publishes a taken frame in another stage. The object still has it. */
     [[nodiscard]] int pass(std::uint32_t stage,
