@@ -27,8 +27,7 @@ void config_default_path(config_path ret);
  * Returns a new configuration, which the caller owns; or NULL after reporting every error through
  * say(). Then *ret_may_pass is whether another attempt might succeed with the same files: only
  * memory, descriptors, a disk or the look-up of a user failed. (To the parser of JSON a lack of
- * memory can look like a wrong text.) Blocks for files and for look-ups of
- * users. Any thread. */
+ * memory can look like a wrong text.) Blocks for files and for look-ups of users. Any thread. */
 struct config *config_read(const char *file, bool required, config_say *say, void *arg,
                            bool *ret_may_pass);
 
