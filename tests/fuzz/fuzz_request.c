@@ -155,7 +155,7 @@ static bool is_busy(const struct party *client)
     if (!c)
         return false;
     ioctl(c->fd, FIONREAD, &unread);
-    /* a client that gets events is not read */
+    /* a client that gets events is not read: what it has sent already stays */
     return c->turn.waits || c->out || (!c->streaming && (unread > 0 || c->answering));
 }
 
@@ -180,7 +180,7 @@ static void run(void)
 
 static void say(struct party *client, const uint8_t *bytes, size_t n)
 {
-    while (n && client->connection) {
+    while (n && client->connection && !client->connection->streaming) {
         ssize_t sent = send(client->fd, bytes, n, MSG_NOSIGNAL);
         bytes += sent > 0 ? sent : 0;
         n -= sent > 0 ? (size_t)sent : 0;
