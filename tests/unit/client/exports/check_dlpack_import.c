@@ -235,7 +235,7 @@ START_TEST(import_waits_for_its_buffers)
 }
 END_TEST
 
-/* Each allocation and each system call of an import or a wrap fails once. */
+/* Each allocation of an import fails once. */
 START_TEST(no_memory_for_import)
 {
     struct shmview_segment *s = NULL;
@@ -259,19 +259,6 @@ START_TEST(no_memory_for_import)
 }
 END_TEST
 
-/* The first call of the process makes the page that a forked child finds empty. */
-START_TEST(no_page_for_wrap)
-{
-    struct shmview_segment *s = NULL;
-    faults_begin_call("madvise", 1, ENOMEM, true);
-    refused(shmview_wrap(memory, sizeof memory, 0, NULL, NULL, &s), SHMVIEW_ERR_NO_MEMORY,
-            "wiped on fork");
-    ck_assert(faults_end());
-    ck_assert_ptr_null(s);
-}
-END_TEST
-
 UNIT_MAIN("dlpack_import", UNIT_TEST(import_sees_all_that_strides_reach),
           UNIT_TEST(import_of_nothing), UNIT_TEST(import_refuses), UNIT_TEST(versions),
-          UNIT_TEST(import_waits_for_its_buffers), UNIT_TEST(no_memory_for_import),
-          UNIT_TEST(no_page_for_wrap))
+          UNIT_TEST(import_waits_for_its_buffers), UNIT_TEST(no_memory_for_import))
