@@ -31,7 +31,7 @@ if [ -e "$build/web/shmview-web" ]; then
     done
 fi
 compgen -G 'usr/share/zsh/*/_shmviewctl' > /dev/null || { echo "no completion for zsh" >&2; exit 1; }
-if readelf -d usr/bin/shmviewd | grep -q 'NEEDED.*libsystemd'; then
+if [[ $(readelf -d usr/bin/shmviewd) == *libsystemd.so* ]]; then
     for unit in usr/lib/systemd/*/shmviewd.service; do
         grep -qx "ExecStart=$scratch/usr/bin/shmviewd" "$unit"
     done

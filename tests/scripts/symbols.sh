@@ -52,7 +52,7 @@ if [ -z "${SHMVIEW_SANITIZE_FLAGS:-}" ] && [ "$own" -gt 0 ]; then
     echo "$own calls of the library's own functions go through the linkage table" >&2
     wrong=1
 fi
-if readelf -d "$SHMVIEW_LIBRARY" | grep -q '(RELR)' && [ "$relative" -gt 0 ]; then
+if [[ $(readelf -d "$SHMVIEW_LIBRARY") == *"(RELR)"* ]] && [ "$relative" -gt 0 ]; then
     echo "$relative relative relocations are not packed" >&2
     wrong=1
 fi

@@ -75,8 +75,8 @@ for file in shmview/*.so shmview/native/*; do
     esac
     case $file in
     shmview/*.so | shmview/native/libshmview.so.0 | shmview/native/shmviewd)
-        readelf -d "$file" | grep -q 'BIND_NOW\|Flags:.* NOW' || { echo "$file binds late" >&2; exit 1; }
-        readelf -W --dyn-syms "$file" | grep -q __stack_chk_fail || { echo "$file has no stack protector" >&2; exit 1; }
+        [[ $(readelf -d "$file") =~ BIND_NOW|Flags:.*\ NOW ]] || { echo "$file binds late" >&2; exit 1; }
+        [[ $(readelf -W --dyn-syms "$file") == *__stack_chk_fail* ]] || { echo "$file has no stack protector" >&2; exit 1; }
         ;;
     esac
     ! grep -qF -e "$source" -e "$scratch" "$file" || { echo "$file has a path of its build" >&2; exit 1; }

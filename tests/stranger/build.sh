@@ -38,7 +38,7 @@ if [ -e "$(pkg-config --variable=libdir shmview)/libshmview.a" ]; then
     flags=$(pkg-config --static --cflags --libs shmview)
     # shellcheck disable=SC2086
     "$cc" -o archive_c "$here/main.c" ${flags/-lshmview/-l:libshmview.a}
-    if readelf -d archive_c | grep -q libshmview; then
+    if [[ $(readelf -d archive_c) == *libshmview* ]]; then
         echo "the archive was not used" >&2
         exit 1
     fi

@@ -126,7 +126,7 @@ before=$(property MainPID)
 is WatchdogUSec 3s
 kill -STOP "$before"
 await is_another "$before"
-journalctl -q -u $unit -o cat | grep -q 'Watchdog timeout' || die "no watchdog timeout"
+[[ $(journalctl -q -u $unit -o cat) == *'Watchdog timeout'* ]] || die "no watchdog timeout"
 rm /run/systemd/system/$unit.d/test.conf
 systemctl daemon-reload
 check_kept
