@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests that take long, and many of them at once: a bystander that asks little waits for one
  * turn, not for all of them. */
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include "support/client.h"
 #include "support/daemon.h"
 #include "support/raw.h"
+#include "support/room.h"
 #include "support/suite.h"
 
 #define SOCKETS 64
@@ -105,39 +107,46 @@ END_TEST
 /* --- Create -------------------------------------------------------------- */
 
 #define CREATIONS 8
+#define LARGE     ((uint64_t)1 << 29)
 
 static void create_large(struct child *me, void *arg)
 {
     static struct raw raw[CREATIONS];
+    unsigned n_made = 0;
     (void)arg;
     for (int i = 0; i < CREATIONS; i++) {
         char parameters[64];
-        snprintf(parameters, sizeof parameters, "{'name': 'large-%d', 'size': 536870912}", i);
+        snprintf(parameters, sizeof parameters, "{'name': 'large-%d', 'size': %" PRIu64 "}", i,
+                 LARGE);
         raw_connect(&raw[i], d.socket);
         raw_send_call(&raw[i], "Create", parameters);
     }
     child_tell(me, 1);
-    child_pause(me); /* none of them is there yet */
+    child_pause(me);
     for (int i = 0; i < CREATIONS; i++) {
         struct pollfd p = {.fd = raw[i].socket, .events = POLLIN};
-        ck_assert_int_eq(poll(&p, 1, 0), 0);
+        n_made += poll(&p, 1, 0) > 0;
     }
+    ck_assert_uint_lt(n_made, CREATIONS / 2);
     child_tell(me, 2);
     child_pause(me);
 }
 
-/* A small one, which needs a thread as well, does not wait until large ones are made. */
+/* A small one, which needs a thread as well, does not wait until large ones are made: it needs one
+ * step of each at most, and they need many. */
 START_TEST(large_segments_at_once)
 {
     struct child child;
+    if (!room_for(CREATIONS * LARGE))
+        return;
     daemon_start(&d);
     struct shmview_connection *conn = client_connect(&d);
     child_start(&child, create_large, NULL);
     child_hear(&child, 1);
-    ck_assert_int_lt(worst_ping(), AT_MOST_NS);
     OK(shmview_detach(client_create(conn, "small", 1 << 20)));
     child_cue(&child);
     child_hear(&child, 2);
+    ck_assert_int_lt(worst_ping(), AT_MOST_NS);
     child_kill(&child);
     OK(shmview_disconnect(conn));
     AWAIT(daemon_objects(&d) == 0); /* those that were not made go with their client */

@@ -3,10 +3,8 @@
  * get holds nobody up, and is given back when its creator goes. */
 #include <inttypes.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <unistd.h>
 
 #include "support/await.h"
@@ -14,6 +12,7 @@
 #include "support/client.h"
 #include "support/daemon.h"
 #include "support/raw.h"
+#include "support/room.h"
 #include "support/suite.h"
 
 #define GIB ((uint64_t)1 << 30)
@@ -47,23 +46,12 @@ static void refuse_size(uint64_t size, int error, const char *part)
     ck_assert_uint_eq(daemon_objects(&d), 0);
 }
 
-/* A /dev/shm of this process's own, with so few inodes. Returns whether it may have one. */
-static bool mount_shm(const char *options)
-{
-    if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-        mount("tmpfs", "/dev/shm", "tmpfs", 0, options)) {
-        puts("skipped: only root can mount");
-        return false;
-    }
-    return true;
-}
-
 START_TEST(inodes_that_run_out_are_named)
 {
     struct shmview_segment *seg[20] = {NULL};
     char name[16];
     int n = 0, r = 0;
-    if (!mount_shm("size=64m,nr_inodes=20"))
+    if (!room_mount("size=64m,nr_inodes=20"))
         return;
     begin();
     for (; n < 20 && r == 0; n++) {
@@ -115,22 +103,6 @@ END_TEST
 
 /* --- What takes long ----------------------------------------------------- */
 
-/* Starting a large creation needs room that not every machine has. */
-static bool has_room(void)
-{
-    char line[128];
-    unsigned long long kib = 0;
-    FILE *f = fopen("/proc/meminfo", "re");
-    ck_assert_ptr_nonnull(f);
-    while (fgets(line, sizeof line, f) && sscanf(line, "MemAvailable: %llu", &kib) != 1)
-        continue;
-    fclose(f);
-    if (kib * 1024 > 6 * GIB)
-        return true;
-    fprintf(stderr, "less than 6 GiB of memory available: not tried\n");
-    return false;
-}
-
 static bool is_answered(const struct raw *raw)
 {
     struct pollfd p = {.fd = raw->socket, .events = POLLIN};
@@ -150,7 +122,7 @@ START_TEST(a_large_creation_holds_nobody_up)
     struct raw raw;
     struct shmview_segment *none = NULL;
     unsigned meanwhile = 0;
-    if (!has_room())
+    if (!room_for(LARGE_BYTES))
         return;
     begin();
     struct shmview_segment *small = client_create(conn, "small", 1000);
@@ -175,7 +147,7 @@ START_TEST(a_segment_in_the_making_is_not_there)
 {
     struct raw raw, other;
     struct shmview_segment *none = NULL;
-    if (!has_room())
+    if (!room_for(LARGE_BYTES))
         return;
     begin();
     raw_connect(&other, d.socket);
@@ -213,7 +185,7 @@ START_TEST(a_creation_goes_back_when_its_client_dies)
 {
     struct child child;
     struct shmview_segment *seg = NULL;
-    if (!has_room())
+    if (!room_for(LARGE_BYTES))
         return;
     begin();
     child_start(&child, ask_and_pause, NULL);
@@ -230,7 +202,7 @@ END_TEST
 START_TEST(a_creation_goes_back_when_its_client_hangs_up)
 {
     struct raw raw;
-    if (!has_room())
+    if (!room_for(LARGE_BYTES))
         return;
     begin();
     start_large(&raw);
@@ -243,7 +215,7 @@ END_TEST
 START_TEST(a_daemon_that_leaves_drops_what_it_makes)
 {
     struct raw raw;
-    if (!has_room())
+    if (!room_for(LARGE_BYTES))
         return;
     begin();
     start_large(&raw);
