@@ -38,6 +38,15 @@ def await_(condition, seconds=60, what="it"):
     return value
 
 
+def has_ended(pid):
+    """Whether the process has ended. It may still be a zombie, because PID 1 of a container may wait for nobody."""
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
 class Daemon:
     """A shmviewd in a directory of its own."""
 

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from conftest import CTL, await_, end_with_parent
+from conftest import CTL, await_, end_with_parent, has_ended
 
 SHOW_DEATH = "echo died=$SHMVIEW_OWNER_DIED"
 
@@ -117,7 +117,7 @@ def test_killed_it_frees_the_lock_and_takes_the_command_along(ctl, holder):
     pid = int(locker.stdout.readline())
     locker.kill()
     locker.communicate()
-    await_(lambda: not os.path.exists(f"/proc/{pid}"), what="the command's end")
+    await_(lambda: has_ended(pid), what="the command's end")
     ctl("lock", "a", "--owner-died=repair", "true", err=f"process {locker.pid}")
 
 

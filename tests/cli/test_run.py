@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from conftest import CTL, Ctl, await_
+from conftest import CTL, Ctl, await_, has_ended
 
 # Prints the socket, the daemon that serves it, and the process that keeps the daemon.
 WHO = """
@@ -49,10 +49,6 @@ def start(ctl, program, *options):
     return process, socket, int(daemon), int(keeper)
 
 
-def is_gone(pid):
-    return not os.path.exists(f"/proc/{pid}")
-
-
 def objects(socket):
     """Returns the objects in /dev/shm that belong to the instance of that socket."""
     hashed = 0xcbf29ce484222325
@@ -63,7 +59,7 @@ def objects(socket):
 
 
 def assert_nothing_left(socket, daemon, keeper):
-    await_(lambda: is_gone(daemon) and is_gone(keeper), what="their end")
+    await_(lambda: has_ended(daemon) and has_ended(keeper), what="their end")
     assert not os.path.exists(os.path.dirname(socket))
     assert objects(socket) == []
 
@@ -115,7 +111,7 @@ def test_killed_it_leaves_nothing(ctl):
     command = int(process.stdout.readline())
     process.kill()
     process.communicate()
-    await_(lambda: is_gone(command), what="the command's end")
+    await_(lambda: has_ended(command), what="the command's end")
     assert_nothing_left(*rest)
 
 

@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from conftest import CTL, await_, end_with_parent
+from conftest import CTL, await_, end_with_parent, has_ended
 from webclient import UnixConnection, Web, web  # noqa: F401
 
 pytestmark = pytest.mark.skipif("SHMVIEW_WEB" not in os.environ, reason="built without libmicrohttpd")
@@ -161,7 +161,7 @@ def test_it_ends_with_its_parent(ctl):
     done = subprocess.run(["bash", "-c", program, CTL], env=ctl.environment, capture_output=True, text=True, timeout=60)
     pid, link = done.stdout.split()
     assert "/?token=" in link, done
-    await_(lambda: not os.path.exists(f"/proc/{pid}"), what="the end of the server")
+    await_(lambda: has_ended(pid), what="the end of the server")
 
 
 def test_a_socket_of_its_own(web, ctl, tmp_path):

@@ -28,7 +28,8 @@ kill -KILL "$parent"
 for _ in {1..150}; do
     alive=()
     for pid in "${pids[@]}"; do
-        ! kill -0 "$pid" 2> /dev/null || alive+=("$pid")
+        # not a zombie, which stays where PID 1 waits for nobody
+        ! grep -q $'^State:\t[^ZX]' "/proc/$pid/status" 2> /dev/null || alive+=("$pid")
     done
     [ ${#alive[@]} -gt 0 ] || break
     sleep 0.1

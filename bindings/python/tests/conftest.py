@@ -45,6 +45,15 @@ def await_(condition, seconds=60, what="it"):
         time.sleep(0.005)
 
 
+def has_ended(pid):
+    """Whether the process has ended. It may still be a zombie, because PID 1 of a container may wait for nobody."""
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
 def end_with_parent():
     """Runs in the daemon's process before exec: the kernel kills it when the thread that started
     it ends."""

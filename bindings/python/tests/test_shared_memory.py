@@ -12,7 +12,7 @@ import sys
 from multiprocessing import forkserver, resource_tracker
 
 import pytest
-from conftest import await_
+from conftest import await_, has_ended
 
 import shmview
 from shmview import ShareableList, SharedMemory, SharedMemoryManager
@@ -430,8 +430,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 def test_a_manager_goes_with_its_parent(run):
     name, pid = run(MANAGER, status=-signal.SIGKILL).split()
     await_(lambda: not exists(name), what="the end of the block")
-    await_(lambda: not os.path.exists(f"/proc/{pid}") or "State:\tZ" in open(f"/proc/{pid}/status").read(),
-           what="the end of the manager")
+    await_(lambda: has_ended(pid), what="the end of the manager")
 
 
 def test_nothing_is_said_at_the_end(run):

@@ -14,7 +14,7 @@ import xml.etree.ElementTree as xml
 import pytest
 
 import shmview
-from conftest import await_
+from conftest import await_, has_ended
 
 PROGRAM = os.path.join(os.environ["SHMVIEW_BUILD_DIR"], "web/shmview-web")
 pytestmark = [pytest.mark.usefixtures("daemon"),
@@ -148,7 +148,7 @@ def test_it_ends_with_the_interpreter(daemon, is_killed):
     if is_killed:
         os.kill(kernel.pid, signal.SIGKILL)
     kernel.communicate(timeout=60)
-    await_(lambda: not os.path.exists(f"/proc/{pid}"), what="the end of the server")
+    await_(lambda: has_ended(pid), what="the end of the server")
 
 
 def test_two_frames_at_once_get_links_of_their_own(web):
