@@ -110,16 +110,21 @@ export NODES_RUN=$scratch/run-ranks NODES_SCRATCH=$scratch
 chmod +x "$NODES_RUN"
 [[ $1 == *.sh ]] || set -- "$NODES_RUN" "$@"
 timeout -k 5 "${NODES_LIMIT_S:-280}" "$@" || status=$?
+# Prints the objects of segments on a node.
+objects() {
+    nsenter -t "$(cat "$scratch/node$1.pid")" -m -p \
+        find /dev/shm -path '*/shmview.*/*' -type f ! -name '+daemon' ! -path '*/+presence/*' || true
+}
 for ((i = 0; i < n_nodes; i++)); do
     # The daemon may need a moment to see that its clients have ended.
-    for _ in $(seq 50); do
-        left=$(nsenter -t "$(cat "$scratch/node$i.pid")" -m -p ls /dev/shm | grep -c '^shmview\.[^.]*\.[0-9]' || true)
-        [ "$left" -gt 0 ] || break
+    for _ in {1..200}; do
+        left=$(objects "$i")
+        [ -n "$left" ] || break
         sleep 0.1
     done
-    if [ "$left" -gt 0 ] && [ -z "${NODES_MAY_LEAVE:-}" ]; then
+    if [ -n "$left" ]; then
         echo "node$i: objects are left in /dev/shm:" >&2
-        nsenter -t "$(cat "$scratch/node$i.pid")" -m -p ls /dev/shm >&2
+        echo "$left" >&2
         status=1
     fi
 done
