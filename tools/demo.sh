@@ -33,7 +33,7 @@ instance_of() {
 end() {
     local pid
     for pid in $(daemon_pids); do
-        kill "$pid" 2> /dev/null || true
+        kill -INT "$pid" 2> /dev/null || true
     done
     rm -rf "$runtime"
 }

@@ -14,7 +14,7 @@ daemon='' launcher=''
 leave() {
     # timeout passes the signal on to mpiexec, which ends the ranks
     [ -z "$launcher" ] || { kill "$launcher" 2> /dev/null && wait "$launcher"; } || true
-    [ -z "$daemon" ] || { kill "$daemon" 2> /dev/null; wait "$daemon" 2> /dev/null; }
+    [ -z "$daemon" ] || { kill -INT "$daemon" 2> /dev/null; wait "$daemon" 2> /dev/null; }
     rm -rf "$scratch"
 }
 trap leave EXIT
@@ -22,7 +22,7 @@ trap 'exit 143' INT TERM
 export SHMVIEW_SOCKET=$scratch/socket TMPDIR=$scratch
 "${SHMVIEWD:?}" --socket "$SHMVIEW_SOCKET" > "$scratch/log" 2>&1 &
 daemon=$!
-for _ in $(seq 100); do
+for _ in {1..400}; do
     [ ! -S "$SHMVIEW_SOCKET" ] || break
     sleep 0.05
 done
@@ -45,4 +45,19 @@ launcher=$! # in the background, so that a signal to this script is handled at o
 wait "$launcher" || status=$?
 launcher=''
 [ "$status" -eq 0 ] || { echo "the program ended with $status" >&2; cat "$scratch/log" >&2; }
+# Prints the objects of segments.
+objects() {
+    find /dev/shm/shmview."$(sed -n 's/.*, instance \([^,]*\), listening .*/\1/p' "$scratch/log")" \
+        -type f ! -name '+daemon' ! -path '*/+presence/*' || true
+}
+for _ in {1..400}; do # the daemon may need a moment to see that its clients have ended
+    left=$(objects)
+    [ -n "$left" ] || break
+    sleep 0.05
+done
+if [ -n "$left" ]; then
+    echo "objects are left:" >&2
+    echo "$left" >&2
+    [ "$status" -ne 0 ] || status=1
+fi
 exit "$status"

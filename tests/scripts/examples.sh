@@ -25,7 +25,7 @@ daemon_pids() {
 end() {
     local pid
     for pid in $(daemon_pids); do
-        kill "$pid" 2> /dev/null || true
+        kill -INT "$pid" 2> /dev/null || true
     done
     rm -rf "$runtime"
 }

@@ -21,7 +21,7 @@ fi
 work=$(mktemp -d /tmp/shmview-test.XXXXXX)
 end() {
     if [ -n "${daemon:-}" ]; then
-        kill "$daemon" 2> /dev/null || true
+        kill -INT "$daemon" 2> /dev/null || true
         wait "$daemon" || true
     fi
     rm -rf "$work"
