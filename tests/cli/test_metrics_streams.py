@@ -3,13 +3,7 @@
 omitted."""
 
 from arrays import object_of
-from test_streams import create
-
-
-def looks(ctl):
-    """Returns the segments that were attached, as monitors see it."""
-    lines = ctl("monitor", "-k", "attached", "-a", "all", "-w", "0.1").out.splitlines()
-    return [line.split()[3] for line in lines]
+from test_streams import create, looks
 
 
 def create_many(party, n):

@@ -6,8 +6,8 @@ import pytest
 
 from arrays import cut_off
 from conftest import await_
-from test_metrics_streams import create_many, damage, looks
-from test_streams import READ, client, create, frames, replay  # noqa: F401 (client is a fixture)
+from test_metrics_streams import create_many, damage
+from test_streams import READ, client, create, frames, looks, replay  # noqa: F401 (client is a fixture)
 
 HEADING = ["STREAM", "MODE", "STG", "FRAMES/S", "BYTES/S", "RDRS", "LAG", "MISSED", "FREE/LOANED/HELD"]
 
