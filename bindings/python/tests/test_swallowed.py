@@ -174,11 +174,12 @@ interrupted("remove", shmview.remove, "swallowed", connection=connection)
 # The lock waits without the GIL, for a thread that has it.
 LOCKS = PROLOGUE + """
 def while_held(name, call, *args, **kwargs):
-    held, leave = threading.Event(), threading.Event()
+    held = threading.Event()
     def hold():
         with seg.locked():
             held.set()
-            leave.wait(0.1)
+            while not any(party.role.startswith("waits") for party in seg.lock_status().parties):
+                time.sleep(0.001)
     holder = threading.Thread(target=hold)
     holder.start()
     held.wait()
