@@ -111,8 +111,10 @@ def test_a_writer_is_killed_within_an_item(ctx):
         await_(lambda: memory[208 // 4 + 7])  # WRITER: between two frames, and the ring is full
         os.kill(child.pid, signal.SIGKILL)
         child.join()
-        threading.Timer(0.1, queue.put, ("next",)).start()
+        timer = threading.Timer(0.1, queue.put, ("next",))
+        timer.start()
         assert queue.get() == "next"
+        timer.join()
         assert queue.empty()
         end(queue)
 
