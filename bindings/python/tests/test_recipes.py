@@ -13,6 +13,7 @@ import sys
 import pytest
 
 import shmview
+from conftest import await_
 
 pytestmark = pytest.mark.usefixtures("daemon")
 SOURCE, BUILD = os.environ.get("SHMVIEW_SOURCE_DIR", "."), os.environ.get("SHMVIEW_BUILD_DIR")
@@ -111,7 +112,7 @@ def test_recipe(heading, tmp_path, tools):
                 run_session(text, folder)
                 ran = True
             programs = []
-    assert shmview.list() == []
+    await_(lambda: shmview.list() == [], what="the end of the segments")  # when the daemon sees the programs end
     if without and not ran:
         pytest.skip(f"no {without}")
 
