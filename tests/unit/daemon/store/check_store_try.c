@@ -4,6 +4,7 @@
 #include "unit/unit.h"
 
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -395,7 +396,11 @@ static int end_by(int number, int fd)
     ck_assert_int_eq(waitid(P_PID, (id_t)check.pid, NULL, WSTOPPED | WNOWAIT), 0);
     pid_t killer = fork();
     if (killer == 0) {
-        usleep(50000);
+        /* until the daemon waits for it: then it has written to the pipe */
+        for (int n = 0, i = 0; n == 0 && i < 20000; i++) {
+            usleep(1000);
+            ioctl(check.go, FIONREAD, &n);
+        }
         kill(check.pid, number);
         kill(check.pid, SIGCONT);
         _exit(0);
