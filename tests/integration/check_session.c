@@ -158,6 +158,15 @@ START_TEST(it_leaves_when_nobody_needs_it)
 }
 END_TEST
 
+/* The one that serves now; the one before must have left in good order. */
+static void follow(void)
+{
+    pid_t before = d.pid;
+    daemon_adopt(&d, session);
+    if (before && before != d.pid)
+        ck_assert_int_eq(process_wait(before), 0);
+}
+
 /* Connects at the moment at which the one before leaves, a second after its last
  * client: once its socket goes, or just then. */
 static void connect_again(int64_t leaves_at, bool socket_goes)
@@ -168,29 +177,20 @@ static void connect_again(int64_t leaves_at, bool socket_goes)
         continue;
     struct shmview_connection *conn = connect_default();
     OK(shmview_detach(client_create(conn, "next", 100)));
+    follow(); /* before the daemon may leave again */
     OK(shmview_disconnect(conn));
-}
-
-/* The one that serves now; the one before must have left in good order. */
-static void follow(void)
-{
-    pid_t before = d.pid;
-    daemon_adopt(&d, session);
-    if (before && before != d.pid)
-        ck_assert_int_eq(process_wait(before), 0);
 }
 
 START_TEST(one_that_leaves_is_followed_by_another)
 {
     begin("1");
-    OK(shmview_disconnect(connect_default()));
+    struct shmview_connection *conn = connect_default();
+    follow();
+    OK(shmview_disconnect(conn));
     for (int i = 0; i < 2; i++) {
-        follow();
         connect_again(await_now_ns() + 1000000000, true);
-        follow();
         connect_again(await_now_ns() + 999000000 + i * 700000, false);
     }
-    follow();
     daemon_stop(&d);
     end();
 }
