@@ -10,11 +10,15 @@ import { ctl, until } from "./processes.mjs";
 export const viewTests = ({ open, expectText, VIEW }) => ({
   async "a value that another process sets appears"() {
     const page = await open(`${VIEW}&kind=numbers`);
+    const updates = new Set(); // that are under way
+    page.on("request", (request) => request.url().includes("/api/grid") && updates.add(request));
+    for (const end of ["requestfinished", "requestfailed"]) page.on(end, (request) => updates.delete(request));
     await expectText(page, ".grid", "0");
     ctl("set", "data/a[7]", "41.5");
     await expectText(page, ".grid td", "41.5");
     await page.getByRole("button", { name: "Pause" }).click();
     assert.match(page.url(), /paused=1/);
+    await until(() => updates.size === 0, "the end of the last update");
     ctl("set", "data/a[7]", "42.5");
     await new Promise((resolve) => setTimeout(resolve, 600));
     assert.equal(await page.locator(".grid td", { hasText: "42.5" }).count(), 0);
