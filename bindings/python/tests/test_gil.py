@@ -177,8 +177,8 @@ pid = os.fork() if sys.argv[2] == "fork" else 0
 if pid == 0:
     signal.alarm(20)
     os.kill(daemon, signal.SIGSTOP)
-    sender.start()
     try:
+        sender.start()
         late.phase if sys.argv[2] == "phase" else late.lock()
     except KeyboardInterrupt:
         pass
