@@ -2,6 +2,7 @@
 """Ctrl-C ends every wait with KeyboardInterrupt, and the interrupted call holds nothing
 afterwards. A handler that does not raise ends no wait."""
 
+import os
 import signal
 import subprocess
 import threading
@@ -179,18 +180,18 @@ def test_a_view_is_opened_without_the_gil(daemon):
         seg.switch("two")
     views = []
     thread = threading.Thread(target=lambda: views.append(late.view("B")))
-    waker = subprocess.Popen(["sh", "-c", f"sleep 5; kill -CONT {daemon.process.pid}"])
+    waker = subprocess.Popen(["sh", "-c", f"sleep 30; kill -CONT {daemon.process.pid}"], start_new_session=True)
     daemon.process.send_signal(signal.SIGSTOP)
     try:
         thread.start()
         began = time.monotonic()
         time.sleep(0.2)
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 20
         assert not views
     finally:
         daemon.process.send_signal(signal.SIGCONT)
         thread.join()
-        waker.kill()
+        os.killpg(waker.pid, signal.SIGKILL)
         waker.wait()
     assert len(views) == 1
     views.clear()
