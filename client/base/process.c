@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
 #include "client/base/error.h"
@@ -91,9 +92,15 @@ static void make_page(void)
 }
 
 /* As the library is loaded, because prepare handlers run in reverse order. Those that the program
- * registers later run before before_fork(), and may use the library. */
-__attribute__((constructor)) static void init_at_load(void)
+ * registers later run before before_fork(), and may use the library. In an archive the priority
+ * lets this run before constructors of the program.
+ *
+ * The handlers of a replaced malloc() must run after before_fork(), because another thread may
+ * allocate memory where forks wait for it. Such an allocator registers them at its first call. */
+__attribute__((constructor(102))) static void init_at_load(void)
 {
+    void *volatile memory = malloc(1);
+    free(memory);
     pthread_once(&once, make_page);
 }
 

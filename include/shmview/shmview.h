@@ -46,10 +46,10 @@
  * Fork. A child uses its parent's handles like its own: on first use it gets a connection and a
  * lock slot. It never holds or releases its parent's lock. After vfork(), or in a signal handler, a
  * program must not call the library. A signal handler that interrupts a call of the library may
- * fork. Its child may then call only async-signal-safe functions (POSIX) and must end with exec or
- * _exit. If the signal can interrupt malloc() of a process with threads, such a handler needs
- * _Fork(), because fork() of glibc waits for that. Handlers of pthread_atfork() registered before
- * the library is loaded must neither call it nor wait for a thread that does.
+ * fork; its child may only call async-signal-safe functions (POSIX) until exec or _exit. If the
+ * signal can interrupt malloc(), for which fork() waits, the handler needs _Fork(). Handlers of
+ * pthread_atfork() registered before the library is loaded must neither call it nor wait for a
+ * thread that does; later ones must take no lock that malloc() needs.
  *
  * Unloading. dlclose() leaves the library in memory, because threads that have locked, and forks,
  * still run functions of it. A program that links the static library into a plugin must not unload
