@@ -57,6 +57,8 @@ void refuse_system(struct answer *answer, const char *what, int error_number)
 
 void refuse_quota(struct answer *answer, uid_t uid, const struct quota_excess *e)
 {
+    const char *noun =
+        strcmp(e->what, "buffer_bytes") == 0 ? "bytes of requests and replies" : e->what;
     char whose[32] = "all users together";
     if (!e->of_all)
         snprintf(whose, sizeof whose, "uid %u", uid);
@@ -67,11 +69,11 @@ void refuse_quota(struct answer *answer, uid_t uid, const struct quota_excess *e
         refuse(answer, SHMVIEW_ERR_QUOTA, facts,
                "%" PRIu64 " %s asked for; the last %" PRIu64
                " are kept for users that have fewer than that, and %s has %" PRIu64,
-               e->asked, e->what, e->kept, whose, e->used);
+               e->asked, noun, e->kept, whose, e->used);
     else
         refuse(answer, SHMVIEW_ERR_QUOTA, facts,
                "%" PRIu64 " %s asked for; %s may have %" PRIu64 ", of which %" PRIu64 " are used",
-               e->asked, e->what, whose, e->limit, e->used);
+               e->asked, noun, whose, e->limit, e->used);
 }
 
 void answer_with(struct answer *answer, json_t *parameters)

@@ -52,6 +52,7 @@ START_TEST(replies_that_nobody_reads)
     unit_assert_holds(reply, "io.shmview.QuotaExceeded");
     unit_assert_holds(reply, "\"limit\":67108864");
     unit_assert_holds(reply, "\"what\":\"buffer_bytes\"");
+    unit_assert_holds(reply, " bytes of requests and replies asked for");
     /* another user has a limit of its own */
     struct guest *other = house_admit(&house);
     struct quota_user *he = charge_to(other, 1001);
