@@ -28,12 +28,14 @@ static bool begins(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* Prints a candidate if it begins with what the user has typed. Not one to whose rest a shell gives
- * a meaning: bash inserts it unquoted, and Enter would then run a command that a daemon wrote. */
+#define PLAIN "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:/,+@%=-"
+
+/* Prints a candidate if it begins with what the user has typed, and a shell gives no meaning to the
+ * rest: bash inserts it unquoted, and Enter would run a command that a daemon wrote. */
 static void offer(const struct line *l, const char *candidate)
 {
     if (begins(candidate, l->now) &&
-        !strpbrk(candidate + strlen(l->now), " \t\n$`\\\"'&|;<>(){}*?"))
+        !candidate[strlen(l->now) + strspn(candidate + strlen(l->now), PLAIN)])
         puts(candidate);
 }
 

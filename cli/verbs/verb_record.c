@@ -271,6 +271,11 @@ static int write_file(struct record *rec)
     const int ended = rec->n_frames ? end_file(rec) : 0;
     if (rec->status && rec->n_frames && ended == 0)
         warn_text(rec->c, "%s has the %" PRIu64 " frames before that", rec->path, rec->n_frames);
+    if (rec->missed)
+        warn_text(rec->c,
+                  "%" PRIu64 " frames were missed, because they came faster than they were "
+                  "written: create the stream with more --slots, or as lossless",
+                  rec->missed);
     if (!is_whole) {
         /* The signal may have left a mutex of the library locked, so nothing is closed. */
         outfile_close(&rec->file);
@@ -292,11 +297,6 @@ static int run(struct record *rec, const char *text)
     bus_error_catch();
     stop_catch();
     status = write_file(rec);
-    if (rec->missed)
-        warn_text(rec->c,
-                  "%" PRIu64 " frames were missed, because they came faster than they were "
-                  "written: create the stream with more --slots, or as lossless",
-                  rec->missed);
     return status || !rec->json ? status : print_json_of(rec);
 }
 

@@ -68,7 +68,7 @@ def test_verbs(complete):
 
 def test_words_are_not_run(ctl, complete):
     complete("shmviewctl list -o $(touch${IFS}ran),N")
-    complete("shmviewctl list -o `touch<ran`,N")
+    complete("shmviewctl list -o `touch${IFS}ran`,N")
     assert not os.path.exists(os.path.join(ctl.directory, "ran"))
 
 
