@@ -56,7 +56,8 @@ int shmview_daemon_path(char *path, size_t bytes)
     char beside[PATH_MAX];
     bool is_beside = !is_set && beside_library(beside, sizeof beside);
     /* A set-uid program does not take a program from the $PATH of its caller. */
-    bool is_elsewhere = access(SHMVIEW_DAEMON_PATH, X_OK) && secure_getenv("PATH");
+    bool is_trusted = secure_getenv("PATH") || !getenv("PATH");
+    bool is_elsewhere = access(SHMVIEW_DAEMON_PATH, X_OK) && is_trusted;
     const char *found = is_set         ? set
                         : is_beside    ? beside
                         : is_elsewhere ? "shmviewd"
