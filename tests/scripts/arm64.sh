@@ -27,7 +27,7 @@ body() { # prints the instructions of function $2 of source $1
     "$cc" "${flags[@]}" -I"$work/jansson" -march=armv8.1-a -S -o - "$1" | sed -n "/^$2:/,/\\.size\\t$2/p"
 }
 expect() { # SOURCE FUNCTION INSTRUCTION WHAT
-    body "$1" "$2" | grep -qE "\\b$3\\b" || { echo "$2: no $3: $4" >&2; exit 1; }
+    body "$1" "$2" | grep -cE "\\b$3\\b" > /dev/null || { echo "$2: no $3: $4" >&2; exit 1; }
 }
 expect client/lock/exclusive.c shmview_lock casal "taking the word"
 expect client/lock/exclusive.c shmview_lock ldar "reader_groups after the word"

@@ -50,7 +50,7 @@ version=$(sed -n 's/^#define SHMVIEW_VERSION_[A-Z]* *//p' "$source/include/shmvi
 library=$(basename libshmview[0-9]*.deb)
 library=${library%%_*}
 [[ $(field "$library" Version) == "$version"-* ]] || die "debian/changelog has $(field "$library" Version), not $version"
-dpkg-deb -c "$library"_*.deb | grep -q "libshmview\.so\.${library#libshmview} ->" ||
+dpkg-deb -c "$library"_*.deb | grep -c "libshmview\.so\.${library#libshmview} ->" > /dev/null ||
     die "$library is not named after the library's soname"
 expect shmviewd Depends libuv1
 expect shmviewd Depends liblmdb0
@@ -80,7 +80,7 @@ tar -tf "$scratch"/built/shmview_*.orig-uplot.tar.gz | grep -x uplot/dist/uPlot.
 ! tar -tf "$scratch/built/shmview_$version.orig.tar.gz" | grep -E '^[^/]*/uplot/|node_modules' ||
     die "uPlot is in the source archive of shmview"
 [ "$(dpkg-deb -I shmviewd_*.deb conffiles)" = /etc/shmviewd.json ] || die "conffiles of shmviewd"
-dpkg-deb -I "$library"_*.deb triggers | grep -q 'activate-noawait ldconfig'
+dpkg-deb -I "$library"_*.deb triggers | grep -c 'activate-noawait ldconfig' > /dev/null
 for deb in *.deb; do
     rm -rf "$scratch/files"
     dpkg-deb -x "$deb" "$scratch/files"

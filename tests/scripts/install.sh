@@ -20,8 +20,7 @@ cd "$scratch"
 for file in bin/shmviewd bin/shmviewctl share/man/man1/shmviewctl.1 \
     share/bash-completion/completions/shmviewctl \
     share/shmview/io.shmview.varlink share/doc/shmview/shmviewd.json \
-    share/man/man5/shmviewd.json.5 lib/systemd/{system,user}/shmviewd.{service,socket} \
-    lib/{sysusers,tmpfiles}.d/shmviewd.conf; do
+    share/man/man5/shmviewd.json.5 lib/{sysusers,tmpfiles}.d/shmviewd.conf; do
     [ -s "usr/$file" ] || { echo "not installed: $file" >&2; exit 1; }
 done
 # The page is optional.
@@ -32,7 +31,8 @@ if [ -e "$build/web/shmview-web" ]; then
 fi
 compgen -G 'usr/share/zsh/*/_shmviewctl' > /dev/null || { echo "no completion for zsh" >&2; exit 1; }
 if [[ $(readelf -d usr/bin/shmviewd) == *libsystemd.so* ]]; then
-    for unit in usr/lib/systemd/*/shmviewd.service; do
+    for unit in usr/lib/systemd/{system,user}/shmviewd.service; do
+        [ -s "${unit%service}socket" ]
         grep -qx "ExecStart=$scratch/usr/bin/shmviewd" "$unit"
     done
     # Both services run the same program, so they allow the same system calls.

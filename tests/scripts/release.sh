@@ -34,6 +34,7 @@ refuses() { # TEXT...
 # Each file with an address is one that the script looks at.
 files=(packaging/arch/PKGBUILD packaging/rpm/shmview.spec tests/fuzz/oss-fuzz/Dockerfile tests/fuzz/oss-fuzz/project.yaml
     debian/control debian/changelog)
+git rm -q --ignore-unmatch SIGNING.pub
 sed -i 's/example\.org/shmview.test/g; s/shmview@packages\.debian\.org/maintainers@shmview.test/' "${files[@]}"
 commit
 refuses "no key to sign with"

@@ -59,7 +59,7 @@ for file in shmview/*.so shmview/native/*; do
     newest=$(readelf --version-info --wide "$file" | grep -o '\bGLIBC_[0-9.]*' | sed 's/GLIBC_//' | sort -V | tail -1)
     [ "$(printf '%s\n' "$newest" "$limit" | sort -V | tail -1)" = "$limit" ] ||
         { echo "$file needs glibc $newest" >&2; exit 1; }
-    ! readelf --version-info "$file" | grep -q DT_RELR || { echo "$file needs glibc 2.36" >&2; exit 1; }
+    ! readelf --version-info "$file" | grep -c DT_RELR > /dev/null || { echo "$file needs glibc 2.36" >&2; exit 1; }
     while read -r name; do
         case $name in
         libc.so.6 | libm.so.6 | libpthread.so.0 | libdl.so.2 | librt.so.1 | ld-linux*) ;;
