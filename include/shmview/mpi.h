@@ -48,7 +48,8 @@
  * shmview_mpi_error_text() returns a sentence with names and figures. Each collective call may
  * return an error of jobs:
  *     _INVALID      an argument is wrong, or the ranks do not agree; the text names rank and node
- *     _TIMED_OUT    a rank did not make the call, or a transfer did not end, before the deadline
+ *     _TIMED_OUT    a rank did not make the call, a transfer did not end, or another program did
+ *                   not give the lock of a segment back, before the deadline
  *     _PEER         a rank has died, or MPI reports an error; shmview_mpi_failed_rank()
  *     _LOST         an earlier call has failed, or the attachment has ended
  *     _NO_MEMORY, _SYSTEM   memory is short, or a system call failed, on any rank
