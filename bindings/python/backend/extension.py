@@ -10,7 +10,7 @@ from typing import List, NamedTuple
 
 from .places import HERE, TREE
 
-# As CMake compiles the library: the modules read what other processes write, too.
+# As CMake compiles the library: the modules read bytes of other processes, too.
 HARDENING = ["-fstack-protector-strong", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2", "-Wl,-z,relro", "-Wl,-z,now"]
 MODULES = {"_core": ["src/*.c"], "_sync": ["sync/*.c", "src/unlocked.c"]}
 
