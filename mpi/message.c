@@ -290,12 +290,23 @@ static bool was_cancelled(struct message *m, const MPI_Status *status)
     return is_displaced && MPI_Test_cancelled(status, &flag) == MPI_SUCCESS && flag;
 }
 
+/* Returns the bytes of a message, which an int may not hold, or -1. Datatypes of layouts are made
+ * of bytes. */
+static MPI_Count bytes_of(const MPI_Status *status)
+{
+    MPI_Count n = 0;
+#if MPI_VERSION >= 4
+    int result = MPI_Get_elements_c(status, MPI_BYTE, &n);
+#else
+    int result = MPI_Get_elements_x(status, MPI_BYTE, &n); /* deprecated by MPI 4.1 */
+#endif
+    return result == MPI_SUCCESS ? n : -1;
+}
+
 int message_check_bytes(uint32_t number, int name, const MPI_Status *status, uint64_t n)
 {
-    /* Datatypes of layouts are made of bytes, and so is the count, which an int may not hold. */
-    MPI_Count n_received = 0;
-    if (MPI_Get_elements_x(status, MPI_BYTE, &n_received) == MPI_SUCCESS &&
-        (uint64_t)n_received == n)
+    const MPI_Count n_received = bytes_of(status);
+    if (n_received >= 0 && (uint64_t)n_received == n)
         return 0;
     return text_fail(
         -SHMVIEW_ERR_CONVERSION,
@@ -424,13 +435,10 @@ void message_probe(struct shmview_mpi_link *link, struct message *m)
     if (result == 0) {
         /* The bytes of this message may be there before the receive of its greeting is done. They
          * are a piece or more, and those of a short message with a like tag are fewer. */
-        MPI_Count n_bytes = 0;
         bool greets = m->step == MESSAGE_GREETS;
-        bool is_own =
-            status.MPI_TAG == data_tag(link, m)
-                ? !greets || (MPI_Get_elements_x(&status, MPI_BYTE, &n_bytes) == MPI_SUCCESS &&
-                              n_bytes >= EXCHANGE_PIECE_BYTES)
-                : greets && status.MPI_TAG == greeting_tag(link, m);
+        bool is_own = status.MPI_TAG == data_tag(link, m)
+                          ? !greets || bytes_of(&status) >= EXCHANGE_PIECE_BYTES
+                          : greets && status.MPI_TAG == greeting_tag(link, m);
         unsigned number = ((unsigned)status.MPI_TAG >> 1) % link->n_numbers;
         if (!is_there || is_own || number != m->number % link->n_numbers)
             return;
