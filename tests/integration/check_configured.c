@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A daemon with a configuration: it declares segments, reads the file again on SIGHUP, and reports
  * errors in it. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -296,7 +297,7 @@ START_TEST(one_that_cannot_be_read_at_the_start)
 {
     char lines[1000], options[200];
     ck_assert_int_eq(symlink("/proc/self/mem", daemon_config_path()), 0);
-    snprintf(lines, sizeof lines, "shmviewd: %s: Input/output error\n", daemon_config_path());
+    snprintf(lines, sizeof lines, "shmviewd: %s: %s\n", daemon_config_path(), strerror(EIO));
     snprintf(options, sizeof options, "--socket %s/none", place_directory());
     expect_run(options, 1, lines);
     ck_assert_int_eq(unlink(daemon_config_path()), 0);

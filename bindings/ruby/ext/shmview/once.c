@@ -76,7 +76,7 @@ static int wait_for(struct errand *e, void *(*wait)(void *), struct use *use)
 }
 
 /* call_unrepeated() without the use of objects. */
-static int call_once(struct use *use, int (*call)(void *arg), void *arg, struct told *told)
+static int call_alone(struct use *use, int (*call)(void *arg), void *arg, struct told *told)
 {
     struct errand e = {.call = call, .arg = arg, .told = told};
     int state = use_interrupts(use); /* those that came before: nothing was requested yet */
@@ -88,7 +88,7 @@ static int call_once(struct use *use, int (*call)(void *arg), void *arg, struct 
     /* If no thread can be created, this one makes the call, and nothing ends its wait. */
     state = wait_for(&e, has_thread ? wait_for_event : run_errand, use);
     if (forks != n_forks) /* a handler forked: the child lacks the thread, so it calls again */
-        return state ? state : call_once(use, call, arg, told);
+        return state ? state : call_alone(use, call, arg, told);
     atomic_store(&e.ended, state != 0);
     if (has_thread)
         rb_thread_call_without_gvl2(join, &e, NULL, NULL); /* does nothing if interrupts wait */
@@ -102,7 +102,7 @@ int call_unrepeated(VALUE objects, int (*call)(void *arg), void *arg, struct tol
 {
     struct use use;
     use_begins(&use, objects);
-    int state = call_once(&use, call, arg, told);
+    int state = call_alone(&use, call, arg, told);
     use_ends(&use);
     return state;
 }

@@ -70,18 +70,15 @@ START_TEST(system_calls)
         const char *call;
         int error;
         bool may_pass;
-        const char *text;
-    } calls[] = {{"open", EIO, true, "c.json: Input/output error"},
-                 {"fstat", EIO, true, "c.json: Input/output error"},
-                 {"open", EMFILE, true, "c.json: Too many open files"},
-                 {"open", EACCES, false, "c.json: Permission denied"}};
+    } calls[] = {
+        {"open", EIO, true}, {"fstat", EIO, true}, {"open", EMFILE, true}, {"open", EACCES, false}};
     const char *path = write_config();
     for (unsigned i = 0; i < sizeof calls / sizeof *calls; i++) {
         bool may_pass = !calls[i].may_pass;
         faults_begin_call(calls[i].call, 1, calls[i].error, false);
         ck_assert_ptr_null(config_read(path, true, say, NULL, &may_pass));
         ck_assert(faults_end());
-        unit_assert_holds(said, calls[i].text);
+        unit_assert_holds(said, strerror(calls[i].error));
         ck_assert_int_eq(may_pass, calls[i].may_pass);
     }
 }
