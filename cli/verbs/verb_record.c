@@ -127,9 +127,11 @@ static int begin_file(struct record *rec, const struct shmview_view *v)
 static int end_file(struct record *rec)
 {
     CLEANUP_FREE unsigned char *header = NULL;
-    size_t bytes;
+    size_t bytes = 0;
     int status = make_header(rec, (int64_t)rec->n_frames, rec->header_bytes, &header, &bytes);
-    status = status ? status : outfile_cut(&rec->file, bytes + rec->n_frames * rec->frame_bytes);
+    if (status)
+        return status;
+    status = outfile_cut(&rec->file, bytes + rec->n_frames * rec->frame_bytes);
     status = status ? status : outfile_rewrite(&rec->file, header, bytes);
     return status ? status : outfile_commit(&rec->file);
 }
