@@ -3,6 +3,7 @@
 #ifndef SUPPORT_COLLAPSE_H
 #define SUPPORT_COLLAPSE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -17,7 +18,8 @@
 #define COLLAPSED_BYTES ((size_t)2 << 20)
 
 /* Lets the kernel put the first 2 MiB of a smaller object into one huge page. fd may be read-only.
- * Returns whether the object has that page now, and reports if not: some kernels refuse it. */
+ * Returns whether the object has that page now, and reports if not: some kernels refuse it, and
+ * qemu ignores it. */
 static inline bool collapse(int fd)
 {
     struct stat st;
@@ -25,14 +27,13 @@ static inline bool collapse(int fd)
     ck_assert_ptr_ne(space, MAP_FAILED);
     char *at = space + (-(uintptr_t)space & (COLLAPSED_BYTES - 1));
     ck_assert_ptr_eq(mmap(at, COLLAPSED_BYTES, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0), at);
-    int r = madvise(at, COLLAPSED_BYTES, MADV_COLLAPSE);
-    if (r)
-        perror("skipped: MADV_COLLAPSE");
+    madvise(at, COLLAPSED_BYTES, MADV_COLLAPSE);
     munmap(space, 2 * COLLAPSED_BYTES);
     ck_assert_int_eq(fstat(fd, &st), 0);
-    if (r == 0)
-        ck_assert_int_eq(st.st_blocks * 512, COLLAPSED_BYTES);
-    return r == 0;
+    bool is_there = (size_t)st.st_blocks * 512 == COLLAPSED_BYTES;
+    if (!is_there)
+        puts("skipped: there is no huge page");
+    return is_there;
 }
 
 #endif
