@@ -9,6 +9,10 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+#endif
+
 #include "client/base/error.h"
 #include "client/base/wait.h"
 
@@ -63,9 +67,16 @@ static void after_fork_in_parent(void)
         pthread_mutex_unlock(&process->forks);
 }
 
-/* Runs in the only thread of the child. The kernel has zeroed the page, so nothing is locked. */
+/* Runs in the only thread of the child. The kernel has zeroed the page, so nothing is locked. The
+ * thread sanitizer cannot see that. */
 static void after_fork_in_child(void)
 {
+#ifdef __SANITIZE_THREAD__
+    if (!forks_off) {
+        __tsan_mutex_pre_unlock(&process->forks, 0);
+        __tsan_mutex_post_unlock(&process->forks, 0);
+    }
+#endif
     wait_forget();
     for (size_t i = 0; i < N_PROCESS_ROOMS; i++)
         if (forgets[i])
