@@ -10,7 +10,7 @@ It makes one of two wheels:
   one that was built in this tree. $SHMVIEW_BUILD_DIR names another build folder.
 - A self-contained one, by default from the source archive that build_sdist() makes, and in a clone
   with the setting bundle=yes. It has the library, the daemon and the libraries that they need.
-  CMake builds them anew.
+  CMake builds them for the wheel.
 
 $CC, $CFLAGS and $LDFLAGS have their usual meaning for the modules; the library and the daemon of a
 self-contained wheel have flags of their own."""

@@ -18,15 +18,15 @@ signal.alarm(20)  # ends the process, and needs no GIL
 daemon = int(sys.argv[1])
 def both(connection, call):
     os.kill(daemon, signal.SIGSTOP)
-    said = []
-    threads = [threading.Thread(target=connection.ping), threading.Thread(target=lambda: said.append(call()))]
+    results = []
+    threads = [threading.Thread(target=connection.ping), threading.Thread(target=lambda: results.append(call()))]
     for thread in threads:
         thread.start()
         time.sleep(0.2)  # some steps of the wait
     os.kill(daemon, signal.SIGCONT)
     for thread in threads:
         thread.join()
-    return said[0]
+    return results[0]
 def outcome(call):
     try:
         return call()
@@ -45,9 +45,9 @@ seg.define(two={"B": "f"})
 with seg.locked():
     seg.switch("two")
 def complaints():
-    said = [outcome(lambda: view[0]) for view in views]
-    assert all(type(e) is shmview.StaleViewError for e in said), said
-    return [str(e).split("in ")[1] for e in said]
+    results = [outcome(lambda: view[0]) for view in views]
+    assert all(type(e) is shmview.StaleViewError for e in results), results
+    return [str(e).split("in ")[1] for e in results]
 with late.shared():
     os.kill(daemon, signal.SIGSTOP)
     assert complaints() == ["phase 2 now", "phase 2 ('two') now"]
