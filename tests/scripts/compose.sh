@@ -15,6 +15,7 @@ for part in "${SHMVIEWD:-}" "$build/cli/shmviewctl" "$build/python/shmview"; do
     [ -x "$part" ] || skip "the daemon, shmviewctl or the Python package is not built"
 done
 [ -z "${SHMVIEW_SANITIZE_FLAGS:-}" ] || skip "Python has no sanitizer"
+[ -e "/proc/$$/task/$$/children" ] || skip "the kernel does not list children"
 
 # Only this script sees the mounts, and they end with it.
 if [ "${1:-}" != inside ]; then
@@ -30,11 +31,17 @@ mkdir "$scratch"/{socket,shm}
 mount -t tmpfs -o size=64m,mode=1777 shm "$scratch/shm"
 
 services=()
+# stop SIGNAL PARENT: as podman does, by a signal to the first process of a service.
+stop() {
+    local first
+    first=$(cat "/proc/$2/task/$2/children")
+    kill "-$1" "${first% }"
+}
 # shellcheck disable=SC2317 # the trap calls it
 end() {
     local pid
     for pid in "${services[@]}"; do
-        pkill -KILL -P "$pid" || true
+        stop KILL "$pid" 2> /dev/null || kill -KILL "$pid" 2> /dev/null || true
     done
     wait
 }
@@ -114,15 +121,14 @@ consumer=$!
 start_daemon
 await_rounds "with the first daemon"
 
-# podman stops a container by SIGTERM to its first process.
-pkill -TERM -P "$daemon"
+stop TERM "$daemon"
 wait "$daemon" || fail "the daemon ends with $? after SIGTERM"
 await_rounds "without a daemon"
 start_daemon
 await grep -q "took over 1 segments; 0 were lost" "$scratch/daemon.log" || fail "the segment is lost"
 await_rounds "with the second daemon"
 
-pkill -KILL -P "$consumer"
+stop KILL "$consumer"
 wait "$consumer" || true
 start_program consumer
 await_rounds "for a consumer that attaches after the restart"
