@@ -24,7 +24,7 @@ install(FILES common/wire/io.shmview.varlink DESTINATION ${CMAKE_INSTALL_DATADIR
 
 install(FILES docs/shmviewd.json DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT daemon)
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT development
-        FILES_MATCHING PATTERN "*.md" PATTERN images EXCLUDE)
+        FILES_MATCHING PATTERN "*.md" PATTERN "images/web-*.png")
 
 file(GLOB pages CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/man/*.[1-8]")
 foreach(page IN LISTS pages)

@@ -15,7 +15,7 @@ bench=("${build[@]}" libzmq3-dev libiceoryx-binding-c-dev iceoryx)
 mpi_libraries=(libopenmpi-dev libmpich-dev)
 mpi=("${build[@]}" "${mpi_libraries[@]}" openmpi-bin mpich iproute2)
 demo=("${build[@]}" python3-numpy)
-packages=("${build[@]}" "${mpi_libraries[@]}" build-essential debhelper dh-python dpkg-dev file libfontconfig-dev libpython3-dev)
+packages=("${build[@]}" "${mpi_libraries[@]}" architecture-properties build-essential debhelper dh-python dpkg-dev file libfontconfig-dev libpython3-dev)
 deb=("${packages[@]}")
 # npm depends on hundreds of packages, so it is installed only if it has something to do.
 tools/uplot.sh --installed > /dev/null || command -v npm > /dev/null || deb+=(ca-certificates npm)
