@@ -120,7 +120,7 @@ rpm pkg:
 	@DEPENDENCIES=$(DEPENDENCIES) packaging/build.sh $@
 
 image:
-	podman build $(if $(BASE),--build-arg BASE=$(BASE)) -f packaging/container/Containerfile -t localhost/shmview .
+	podman build --format docker $(if $(BASE),--build-arg BASE=$(BASE)) -f packaging/container/Containerfile -t localhost/shmview .
 
 coverage: deps-coverage
 	@tools/coverage.sh
@@ -172,15 +172,16 @@ bench-web: deps all
 	    bash tests/web/browser.sh bench/web.mjs
 
 # For a release: run it on an idle machine.
-bench-history: BENCH_ARGS += --json
-bench-history: deps all
+bench-history: override BENCH_ARGS += --json
+bench-history: deps-bench deps-docs all
 	@mkdir -p build/history
-	@$(MAKE) -s bench BENCH_ARGS='$(BENCH_ARGS)' > build/history/c.json
+	@SHMVIEW_DAEMON=$(CURDIR)/build/release/daemon/shmviewd build/release/bench/bench $(BENCH_ARGS) > build/history/c.json
 	@for table in $(PYTHON_TABLES); do \
 	    PYTHONPATH=$(CURDIR)/build/python SHMVIEW_DAEMON=$(CURDIR)/build/release/daemon/shmviewd \
 	        /usr/bin/python3 bench/$$table.py $(BENCH_ARGS) > build/history/$$table.json || exit; \
 	done
-	@$(MAKE) -s bench-ruby BENCH_ARGS='$(BENCH_ARGS)' > build/history/ruby.json
+	@RUBYLIB=$(CURDIR)/build/ruby SHMVIEW_DAEMON=$(CURDIR)/build/release/daemon/shmviewd \
+	    ruby bench/ruby.rb $(BENCH_ARGS) > build/history/ruby.json
 	@bench/history.py record $(VERSION) build/history/*.json
 	@bench/history.py plot
 
