@@ -43,6 +43,8 @@ if [ -n "$signed" ]; then
             "or give --unsigned for a build that nobody can verify"
     MINISIGN_KEY=$(realpath -- "$MINISIGN_KEY")
     [ -e SIGNING.pub ] || die "the tree has no SIGNING.pub, the public key that belongs to \$MINISIGN_KEY"
+    [ -n "$tags" ] ||
+        die "this commit has no tag v$version: only a release is signed (HACKING.md, Making a release)"
 fi
 
 # The machine's settings must not reach the files.

@@ -41,6 +41,10 @@ refuses "no key to sign with"
 key=../key
 touch "$scratch/key"
 refuses "the tree has no SIGNING.pub"
+touch SIGNING.pub
+git add SIGNING.pub
+commit
+refuses "this commit has no tag v"
 key=
 for file in "${files[@]}"; do echo "# example.org" >> "$file"; done
 commit
