@@ -11,9 +11,13 @@
 # commit, row, result, seconds, versions, tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-rows=("$@")
-[ ${#rows[@]} -gt 0 ] || rows=(trixie bookworm sid trixie-clang sid-clang trixie-gcc-13 sid-gcc-15 bookworm-musl
+all=(trixie bookworm sid trixie-clang sid-clang trixie-gcc-13 sid-gcc-15 bookworm-musl
     trixie-arm64 trixie-install bookworm-install sid-install)
+rows=("$@")
+[ ${#rows[@]} -gt 0 ] || rows=("${all[@]}")
+for row in "${rows[@]}"; do
+    [[ " ${all[*]} " = *" $row "* ]] || { echo "matrix.sh: no row '$row'; the rows are ${all[*]}" >&2; exit 2; }
+done
 commit=$(git describe --always --dirty --exclude '*' --abbrev=10 2> /dev/null || echo -)
 mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 # No row has npm. Without uPlot all but the packages can be made.
@@ -105,7 +109,7 @@ make_root() {
     mmdebstrap --variant=minbase --aptopt='Acquire::Check-Valid-Until "false"' "${architectures[@]}" \
         --include="$packages" "${1%%-*}" "$2" "$mirror" &&
         mkdir "$2/shmview" &&
-        git ls-files -z --cached --others --exclude-standard | xargs -0 sh -c 'ls -d "$@" 2> /dev/null' sh |
+        git ls-files -z --cached --others --exclude-standard | xargs -0 sh -c 'ls -d "$@" 2> /dev/null || :' sh |
         tar -T - -c | tar -x -C "$2/shmview" &&
         { [ -z "$uplot" ] || cp -r "$uplot" "$2/shmview/uplot"; } &&
         git -C "$2/shmview" init -q && git -C "$2/shmview" add -A
