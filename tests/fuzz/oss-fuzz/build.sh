@@ -1,15 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds the targets of tests/fuzz as OSS-Fuzz calls it: $CC, $CFLAGS, $CXX, $CXXFLAGS and $LIB_FUZZING_ENGINE name
-# the tools, $OUT takes the programs. $SRC/libuv has the sources of libuv; without them pkg-config finds it.
+# the tools, $OUT takes the programs.
 set -euo pipefail
 work=${WORK:-$(mktemp -d)}
-if [ -d "$SRC/libuv" ]; then
-    cmake -S "$SRC/libuv" -B "$work/libuv" -DCMAKE_INSTALL_PREFIX="$work/usr" -DCMAKE_INSTALL_LIBDIR=lib \
-        -DBUILD_TESTING=OFF -DLIBUV_BUILD_SHARED=ON
-    cmake --build "$work/libuv" -j "$(nproc)" --target install
-    export PKG_CONFIG_PATH=$work/usr/lib/pkgconfig
-fi
 # The machine that runs the programs has none of these libraries, so they go beside them.
 # shellcheck disable=SC2016
 cmake -S . -B "$work/shmview" -DSHMVIEW_FUZZ=ON -DSHMVIEW_FUZZ_ENGINE="$LIB_FUZZING_ENGINE" -DSHMVIEW_CCACHE=OFF \
@@ -23,5 +17,5 @@ for source in tests/fuzz/fuzz_*.c; do
     cp "$work/shmview/tests/fuzz/$target" "$OUT"
     (cd "tests/fuzz/corpus/$target" && zip -q -r "$OUT/${target}_seed_corpus.zip" .)
 done
-find "$OUT" -maxdepth 1 -name 'fuzz_*' ! -name '*.*' -exec env LD_LIBRARY_PATH="$work/usr/lib" ldd {} + |
+find "$OUT" -maxdepth 1 -name 'fuzz_*' ! -name '*.*' -exec ldd {} + |
     awk '$1 ~ /^lib(uv|jansson|lmdb)/ { print $3 }' | sort -u | xargs cp -L -t "$OUT/lib"
