@@ -8,6 +8,9 @@ PREFIX ?= /usr/local
 PYTHONS ?= /usr/bin/python3
 # The tables of the Python package, bench/NAME.py.
 PYTHON_TABLES = python python_dropins python_torch python_streams
+# The commands that print the other two tables.
+C_TABLE = SHMVIEW_DAEMON=$(CURDIR)/build/release/daemon/shmviewd build/release/bench/bench $(BENCH_ARGS)
+RUBY_TABLE = RUBYLIB=$(CURDIR)/build/ruby SHMVIEW_DAEMON=$(CURDIR)/build/release/daemon/shmviewd ruby bench/ruby.rb $(BENCH_ARGS)
 # How many tests run at a time. More than there are processors, because most tests mainly wait.
 TEST_JOBS ?= $(shell expr $(JOBS) '*' 2)
 # The presets that have tests, and those of them that `make check-all` runs.
@@ -95,7 +98,7 @@ demo: deps-demo build-release
 	@tools/demo.sh
 
 bench: deps-bench build-release
-	@SHMVIEW_DAEMON=$(CURDIR)/build/release/daemon/shmviewd build/release/bench/bench $(BENCH_ARGS)
+	@$(C_TABLE)
 
 # The prefix is set at build time, because the library contains the path of its daemon.
 install: override CMAKE_ARGS += -DCMAKE_INSTALL_PREFIX=$(PREFIX)
@@ -153,8 +156,7 @@ bench-mpi: deps-mpi build-release
 	@mpi/bench/bench.sh build/release
 
 bench-ruby: deps all
-	@RUBYLIB=$(CURDIR)/build/ruby SHMVIEW_DAEMON=$(CURDIR)/build/release/daemon/shmviewd \
-	    ruby bench/ruby.rb $(BENCH_ARGS)
+	@$(RUBY_TABLE)
 
 # Each table is printed, also after one that missed a target.
 bench-check: deps all
@@ -175,13 +177,12 @@ bench-web: deps all
 bench-history: override BENCH_ARGS += --json
 bench-history: deps-bench deps-docs all
 	@mkdir -p build/history
-	@SHMVIEW_DAEMON=$(CURDIR)/build/release/daemon/shmviewd build/release/bench/bench $(BENCH_ARGS) > build/history/c.json
+	@$(C_TABLE) > build/history/c.json
 	@for table in $(PYTHON_TABLES); do \
 	    PYTHONPATH=$(CURDIR)/build/python SHMVIEW_DAEMON=$(CURDIR)/build/release/daemon/shmviewd \
 	        /usr/bin/python3 bench/$$table.py $(BENCH_ARGS) > build/history/$$table.json || exit; \
 	done
-	@RUBYLIB=$(CURDIR)/build/ruby SHMVIEW_DAEMON=$(CURDIR)/build/release/daemon/shmviewd \
-	    ruby bench/ruby.rb $(BENCH_ARGS) > build/history/ruby.json
+	@$(RUBY_TABLE) > build/history/ruby.json
 	@bench/history.py record $(VERSION) build/history/*.json
 	@bench/history.py plot
 

@@ -28,7 +28,7 @@ turns=build/found/turns
 campaign=$(date -u +%Y-%m-%dT%H:%M)$'\t'$(git rev-parse --short=10 HEAD 2> /dev/null || echo -)
 
 # Adds a row for each target of each campaign in $turns to the ledger: hours of processor time, millions of executions,
-# edges of the code that its inputs reach, inputs that failed.
+# edges of the code that its inputs reach, turns that failed.
 record() {
     awk -F '\t' '{ row = $1 FS $2 FS $3; cpu[row] += $4; runs[row] += $5; cov[row] = $6; failed[row] += $7 }
         END { for (row in cpu)

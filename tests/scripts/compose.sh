@@ -3,6 +3,8 @@
 # The services of packaging/container/compose.yaml, each with namespaces of its own and the mounts that the file gives
 # it, as its container would have: the programs share an array, and go on while the daemon's container is replaced.
 set -euo pipefail
+# shellcheck source=tests/scripts/parts/await.sh
+. "$(dirname "$0")/parts/await.sh"
 
 skip() {
     echo "skipped: $1"
@@ -90,15 +92,6 @@ start_program() { # SERVICE
     start "$1" /usr/bin/python3 "$folder/${command[1]#/programs/}"
 }
 
-# Waits until COMMAND succeeds, at most 30 s.
-await() {
-    local i
-    for ((i = 0; i < 600; i++)); do
-        "$@" && return
-        sleep 0.05
-    done
-    return 1
-}
 # shellcheck disable=SC2317 # await() calls it
 is_later() { # ROUND
     [ "$(last_round)" -gt "$1" ]

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # All examples do what their text describes, refuse what they should, and leave nothing.
 set -euo pipefail
+# shellcheck source=tests/scripts/parts/await.sh
+. "$(dirname "$0")/parts/await.sh"
 
 examples=${SHMVIEW_BUILD_DIR:?}/examples
 sample=${SHMVIEW_SOURCE_DIR:?}/examples/data/sample.wav
@@ -35,16 +37,6 @@ fail() {
     echo "FAILED: $1" >&2
     [ $# -lt 2 ] || sed 's/^/    /' "$2" >&2
     exit 1
-}
-
-# Waits until a command succeeds, at most 10 s.
-await() {
-    local i
-    for ((i = 0; i < 200; i++)); do
-        "$@" && return
-        sleep 0.05
-    done
-    return 1
 }
 
 # says FILE TEXT checks that a line of the file contains the text.
