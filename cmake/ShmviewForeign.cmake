@@ -5,7 +5,7 @@
 # Sets out to the environment that they need, followed by the other arguments. Python's allocator is
 # replaced by malloc(), so that the sanitizer sees every allocation. Leaks are not reported, because
 # those of the interpreter are not ours. The sanitizer must not use alternate signal stacks, because
-# it would unmap those of the interpreter.
+# it would unmap those of the interpreter. A fork waits for other threads, for the reason in tests/support/fork.
 function(shmview_foreign_environment out)
   set(variables)
   if(SHMVIEW_SANITIZE MATCHES "address")
@@ -14,6 +14,9 @@ function(shmview_foreign_environment out)
                       OUTPUT_VARIABLE path OUTPUT_STRIP_TRAILING_WHITESPACE)
       list(APPEND preload "${path}")
     endforeach()
+    if(TARGET shmview_quiet_fork)
+      list(APPEND preload $<TARGET_FILE:shmview_quiet_fork>)
+    endif()
     list(JOIN preload ":" preload)
     list(APPEND variables "LD_PRELOAD=${preload}" PYTHONMALLOC=malloc
          ASAN_OPTIONS=detect_leaks=0:strict_string_checks=1:use_sigaltstack=0
