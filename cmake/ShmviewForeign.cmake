@@ -5,7 +5,7 @@
 # Sets out to the environment that they need, followed by the other arguments. Python's allocator is
 # replaced by malloc(), so that the sanitizer sees every allocation. Leaks are not reported, because
 # those of the interpreter are not ours. The sanitizer must not use alternate signal stacks, because
-# it would unmap those of the interpreter. A fork waits for other threads, for the reason in tests/support/fork.
+# it would unmap those of the interpreter. tests/support/fork is about forks beside other threads.
 function(shmview_foreign_environment out)
   set(variables)
   if(SHMVIEW_SANITIZE MATCHES "address")

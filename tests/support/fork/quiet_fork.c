@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A library to preload: fork() waits until every other thread of the process sleeps.
  *
- * The address sanitizer of gcc before 14 and clang before 17 has no handlers of pthread_atfork().
- * If another thread holds a lock of its allocator at a fork, the child waits for that lock for
- * ever. A thread that holds one runs, so a thread that sleeps holds none. The forking thread of an
- * interpreter holds the GIL or GVL, so only threads outside of the interpreter, above all those
- * that begin or end, can wake up between the last look and the fork. */
+ * The address sanitizer of gcc 12 has no handlers of pthread_atfork(). If another thread holds a
+ * lock of its allocator at a fork, the child never gets that lock. A thread that holds one runs, so
+ * a thread that sleeps holds none. The forking thread of an interpreter holds the GIL or GVL, so
+ * only threads outside of the interpreter, above all those that begin or end, can wake up between
+ * the last look and the fork. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
