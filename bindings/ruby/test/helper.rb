@@ -4,6 +4,7 @@
 # Each test file has a daemon of its own. After each test, no descriptor, mapping or segment may be
 # left.
 
+require "io/wait"
 require "minitest/autorun"
 require "open3"
 require "rbconfig"
@@ -130,7 +131,8 @@ class ShmviewTest < Minitest::Test
   end
 
   # Returns the value of the block in a forked child, which ends without the handlers of the tests.
-  def in_child
+  # Kills a child that has not ended in time.
+  def in_child(seconds: 150)
     read, write = IO.pipe
     pid = fork do
       read.close
@@ -142,9 +144,11 @@ class ShmviewTest < Minitest::Test
       exit!(1)
     end
     write.close
-    said = read.read
+    said = read.read if read.wait_readable(seconds)
+    Process.kill(:KILL, pid) unless said
     read.close
     Process.wait(pid)
+    assert said, "the child has not ended in #{seconds} s"
     assert_predicate $?, :success?
     Marshal.load(said)
   end
