@@ -32,13 +32,14 @@ assert shmview.list() == ["tour"] and segment.size == 64 and segment.phase is No
 # The daemon and the libraries are those of the wheel, if this is one.
 here = os.path.dirname(shmview.__file__)
 if os.path.exists(f"{here}/native"):
-    programs = set()
-    for link in glob.glob("/proc/[0-9]*/exe"):
+    commands = set()  # in an emulated root, the link exe of each process leads to the emulator
+    for path in glob.glob("/proc/[0-9]*/cmdline"):
         try:
-            programs.add(os.readlink(link))
+            with open(path) as command:
+                commands.update(command.read().split("\0"))
         except OSError:
             pass
-    assert f"{here}/native/shmviewd" in programs, programs
+    assert f"{here}/native/shmviewd" in commands, commands
     with open("/proc/self/maps") as maps:
         foreign = [line for line in maps if any(name in line for name in ("shmview.so", "jansson")) and here not in line]
     assert not foreign, foreign
