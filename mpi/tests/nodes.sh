@@ -43,7 +43,13 @@ export XDG_RUNTIME_DIR=$scratch/run TMPDIR=$scratch/run
     echo "10.77.0.254 switch"
     for ((i = 0; i < n_nodes; i++)); do echo "10.77.0.$((i + 1)) node$i"; done
 } > "$scratch/hosts"
-mount --bind "$scratch/hosts" /etc/hosts
+if [ -e /etc/hosts ]; then
+    mount --bind "$scratch/hosts" /etc/hosts
+else # in a root that was made only now
+    cp -a /etc "$scratch/etc"
+    cp "$scratch/hosts" "$scratch/etc/hosts"
+    mount --bind "$scratch/etc" /etc
+fi
 hostname switch
 ip link set lo up
 ip link add bridge type bridge 2> "$scratch/log" || skip "the kernel has no bridges: $(cat "$scratch/log")"
