@@ -39,8 +39,8 @@ fail() {
     exit 1
 }
 
-# says FILE TEXT checks that a line of the file contains the text.
-says() {
+# Checks that a line of FILE contains TEXT: has_text FILE TEXT
+has_text() {
     grep -qF -- "$2" "$1" || fail "no '$2' in:" "$1"
 }
 
@@ -55,7 +55,7 @@ refuses() {
     shift
     "$@" > "$runtime/out" 2>&1 || status=$?
     [ "$status" -eq 1 ] || [ "$status" -eq 2 ] || fail "'$*' ended with $status:" "$runtime/out"
-    says "$runtime/out" "$text"
+    has_text "$runtime/out" "$text"
     [ -z "$(find "$runtime" -name 'no.wav*')" ] || fail "'$*' left a file"
 }
 
@@ -77,10 +77,10 @@ if [ -S /run/shmviewd/io.shmview ]; then
 fi
 
 "$examples/array" > array.out 2>&1 || fail "array:" array.out
-says array.out "as int16: 5 elements, sum 0"
-says array.out "as int32: 2 elements, sum 262146"
-says array.out "as int8:  10 elements: 0 0 1 0 2 0 3 0 4 0"
-says array.out "refused: "
+has_text array.out "as int16: 5 elements, sum 0"
+has_text array.out "as int32: 2 elements, sum 262146"
+has_text array.out "as int8:  10 elements: 0 0 1 0 2 0 3 0 4 0"
+has_text array.out "refused: "
 pid=$(daemon_pids)
 [[ $pid =~ ^[0-9]+$ ]] || fail "one daemon of this test should run, not '$pid'"
 instance=$(find "/proc/$pid/fd" -lname '/dev/shm/shmview.*/+daemon' -printf '%l\n')
@@ -92,13 +92,13 @@ await no_segments || fail "array left $(segments)"
 for name in elements locks watch; do
     "$examples/$name" > "$name.out" 2>&1 || fail "$name:" "$name.out"
 done
-says elements.out "different at [1, 1, 1]"
-says elements.out "released: the numbers"
-says locks.out "died inside; the sum was 90"
-says locks.out "the sum is 100 again"
-says watch.out "the number is 3"
-says watch.out "event: detached"
-says watch.out "mode 0640, 4 bytes"
+has_text elements.out "different at [1, 1, 1]"
+has_text elements.out "released: the numbers"
+has_text locks.out "died inside; the sum was 90"
+has_text locks.out "the sum is 100 again"
+has_text watch.out "the number is 3"
+has_text watch.out "event: detached"
+has_text watch.out "mode 0640, 4 bytes"
 await no_segments || fail "locks or watch left $(segments)"
 
 # prints EXAMPLE: checks that the output of the example is that of stdin.
@@ -175,7 +175,7 @@ await no_segments || fail "pipeline left $(segments)"
 for n in 1 3 64; do
     "$examples/phases" "$sample" "$n.wav" --workers "$n" > phases.out 2>&1 ||
         fail "phases with $n workers:" phases.out
-    says phases.out identical
+    has_text phases.out identical
     cmp "$n.wav" 1.wav || fail "$n workers give another result than one"
 done
 
@@ -193,7 +193,7 @@ with wave.open("stereo.wav", "wb") as file:
 ORACLE
     "$examples/phases" stereo.wav lifted.wav --workers 8 > phases.out 2>&1 ||
         fail "phases on $n_samples samples:" phases.out
-    says phases.out identical
+    has_text phases.out identical
     /usr/bin/python3 - phases.out << 'ORACLE' || fail "wrong result for $n_samples samples"
 import array, math, re, sys, wave
 
@@ -254,10 +254,10 @@ refuses "attach" "$examples/array" no-such-segment
 "$examples/phases" "$sample" whole.wav > out 2>&1 || fail "phases"
 for step in peak scale filter quantise; do
     "$examples/phases" "$sample" repaired.wav --kill "$step" > out 2>&1 || fail "phases --kill $step" out
-    says out "killed by signal 9"
+    has_text out "killed by signal 9"
     matches out "worker [1-3]: 'phases' (process [1-9][0-9]*) died while it held the lock"
     matches out "worker [1-3]: takes over part 0 from worker 0"
-    says out "identical to a single process"
+    has_text out "identical to a single process"
     cmp whole.wav repaired.wav || fail "the repaired result of $step differs"
 done
 # No worker is left that could do it, so another one is started.

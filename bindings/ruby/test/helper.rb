@@ -13,7 +13,8 @@ require "shmview"
 
 SANITIZED = ENV["SHMVIEW_SANITIZE"].to_s != ""
 
-# Waits until the block returns a true value, and returns it. what is a text, or a Proc that returns one.
+# Waits until the block returns a true value, and returns it. The argument what names it in the error: a text, or a Proc
+# that returns one.
 def await(what = "it", seconds: 60)
   last = Process.clock_gettime(Process::CLOCK_MONOTONIC) + seconds
   until (found = yield)

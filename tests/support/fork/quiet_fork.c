@@ -18,11 +18,7 @@
 
 /* After so many looks fork() no longer waits: some thread may never sleep. */
 #define LOOKS 1000
-#define PAUSE                                                                                      \
-    (struct timespec)                                                                              \
-    {                                                                                              \
-        .tv_nsec = 200000                                                                          \
-    }
+static const struct timespec pause_between = {.tv_nsec = 200000};
 
 /* Returns whether the thread runs or can run. */
 static bool runs(int tasks, const char *id)
@@ -52,7 +48,7 @@ static bool another_runs(void)
 static void before_fork(void)
 {
     for (int i = 0; i < LOOKS && another_runs(); i++)
-        nanosleep(&PAUSE, NULL);
+        nanosleep(&pause_between, NULL);
 }
 
 /* Registers before any other library does, so that the handler runs after all others. */
